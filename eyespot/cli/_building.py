@@ -123,11 +123,12 @@ def _tell_transcripts(run: Path, records: Sequence[str], html: Path | None, json
 
 def _tell_preview(work: Path, settings: RecipeSettings, json: bool) -> None:
     """What models were asked and answered about the first photos, and the cost, which counts as any other."""
-    from eyespot.curate.transcript import compared, first_prompted
+    from eyespot.curate.transcript import compared, first_prompted, first_record
 
     (spent,) = (one["spent"] for one in compared([work]).values())
     page = work.parent / "preview.html"
-    _tell_transcripts(work, first_prompted(work)[: settings.preview], page, json, spent=spent)
+    records = first_prompted(work)[: settings.preview] or [first_record(work)]  # a recipe may leave nothing to prompt
+    _tell_transcripts(work, records, page, json, spent=spent)
     cost = "an unknown price" if spent["money"] is None else f"${spent['money']:.2f}"
     warn(f"{quantity(spent['calls'], 'call')} and {cost} so far count against the budget; a run here repeats none")
     print_summary(f"the page is {page}")

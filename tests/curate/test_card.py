@@ -134,7 +134,7 @@ def test_answers_to_what_nobody_asks_are_refused(answers: dict[str, object]) -> 
 def test_the_files_that_the_markdown_shows_are_there(written: Path) -> None:
     text = (written / "card.md").read_text(encoding="utf-8")
     shown = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
-    assert shown == ["card/001-1.jpg", "card/001-1.jpg", "card/kinds.svg"]
+    assert shown == ["card/001-1.jpg", "card/001-1.jpg", "card/chart-1.svg"]
     assert all((written / name).is_file() for name in shown) and "unreadable" in text
 
 
@@ -160,7 +160,7 @@ def test_open_questions_are_the_lines_that_answer_them(card: Card, done: list[St
 
 
 def test_bars_are_as_long_as_their_numbers(written: Path) -> None:
-    drawing = ElementTree.parse(written / "card" / "kinds.svg").getroot()
+    drawing = ElementTree.parse(written / "card" / "chart-1.svg").getroot()
     bars = [float(one.attrib["width"]) for one in drawing.iter() if one.attrib.get("fill") == "#0072b2"]
     assert bars == [400, 80]  # without the sum
 

@@ -7,10 +7,9 @@ and `card.html`, with the thumbnails that the Markdown shows in a folder `card` 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import groupby, islice
+from itertools import groupby
 from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,8 +57,6 @@ __all__ = [
     "write_readme",
 ]
 
-LEAD = 10  # pictures that open a card
-
 
 def write_card(card: Card, out: Path) -> list[Path]:
     """`card.md`, `card.html` and the folder `card` in the folder `out`; the two files' paths.
@@ -79,9 +76,10 @@ def write_card(card: Card, out: Path) -> list[Path]:
             files = [f"card/{name}" if jpeg else "" for name, jpeg in zip(names, thumbnails, strict=True)]
             samples.append((sample, thumbnails, files))
         tables = [table for table in (card.reading, *card.content.tables) if table.rows]
-        drawings = {table.title: render("bars.svg", table=table) for table in tables if table.drawn is not None}
-        for title, drawing in drawings.items():
-            (folder / f"{slug(title)}.svg").write_text(drawing, encoding="utf-8")
+        drawings: dict[str, tuple[str, str]] = {}  # by the title of their table: file and drawing
+        for number, table in enumerate((one for one in tables if one.drawn is not None), 1):
+            drawings[table.title] = f"card/chart-{number}.svg", render("bars.svg", table=table)
+            (folder / f"chart-{number}.svg").write_text(drawings[table.title][1], encoding="utf-8")
 
     def address(path: Path) -> str:
         """Where the running page shows a picture, whose id is the digest of its bytes; "" where it cannot be read."""
@@ -99,22 +97,6 @@ def write_card(card: Card, out: Path) -> list[Path]:
         )
         write_whole(path, methodcaller("write", text.encode("utf-8", "replace")))
     return paths
-
-
-def lead_pictures(samples: Sequence[tuple[SampleRecord, list[bytes | None], list[str]]]) -> list[tuple[Any, ...]]:
-    """The pictures that open a card, two of each sample: the sample, what it is, its thumbnail and file."""
-    pairs = (
-        (sample, label, jpeg, file)
-        for sample, thumbnails, files in samples
-        for (label, _), jpeg, file in zip(sample.pictures[:2], thumbnails, files, strict=False)
-        if jpeg is not None
-    )
-    return list(islice(pairs, LEAD))
-
-
-def slug(title: str) -> str:
-    """A title as the name of a file."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def _rendered(template: str, card: Card, **more: Any) -> str:
@@ -144,8 +126,8 @@ def _rendered(template: str, card: Card, **more: Any) -> str:
         datasheet=groupby((one for one in card.datasheet if one.answer), key=lambda one: one.section),
         unanswered=to_fill(card.datasheet),
         numeric=numeric,
-        slug=slug,
-        lead=lead_pictures(more["samples"]),
+        # Ten pictures open a card: two of a sample, where it has more than one
+        opening=5 if any(files[1:] for *_, files in more["samples"]) else 10,
         unreadable="unreadable",
         tidy=tidy,
         rows=raw(markdown.table),
