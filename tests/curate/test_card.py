@@ -278,7 +278,16 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 
 def test_licences_that_are_unclear_are_none_and_those_that_forbid_something_are_counted() -> None:
-    given = ["CC BY 4.0", "CC BY-NC 4.0", "CC BY-NC-ND 2.0", "unclear: no page", "Unknown", "", None, "Public domain"]
+    given = [
+        "CC BY 4.0",
+        "CC BY-NC 4.0",
+        "CC BY-NC-ND 2.0",
+        "unclear: for non-commercial research",
+        "Unknown",
+        "",
+        None,
+        "Public domain",
+    ]
     given += [
         "https://creativecommons.org/licenses/by-nd/4.0/",
         "CC_BY_NC",

@@ -71,7 +71,7 @@ def licence_check(licences: Sequence[str | None]) -> QualityCheck:
     named = [licence for licence in given if not any(re.match(one, licence) for one in _NO_LICENCE.values())]
     parts = [f"{len(named):,} of {len(licences):,} photos have a licence"]
     for what, pattern in {**_NO_LICENCE, **_FORBIDS}.items():
-        count = sum(re.match(pattern, licence) is not None for licence in given)
+        count = sum(re.match(pattern, licence) is not None for licence in (named if what in _FORBIDS else given))
         parts += [f"{quantity(count, 'is', 'are')} {what}"] if count else []
     whole = len(named) == len(licences)
     rest = "" if whole else "; photos without one may be shared by their owner only"
