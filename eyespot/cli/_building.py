@@ -62,8 +62,8 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.curate.recos.captions import DOMAINS
     from eyespot.curate.recos.files import MAIN
-    from eyespot.curate.recos.making import RecosSteps, galleries_of, in_rounds, notes, shortfalls, write
-    from eyespot.curate.recos.pipeline import RecosPipeline
+    from eyespot.curate.recos.making import RecosSteps, in_rounds, notes, shortfalls, write
+    from eyespot.curate.recos.pipeline import RecosPipeline, galleries_of
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
 

@@ -49,7 +49,7 @@ from eyespot.pipelines.data_card.content import words
 from eyespot.pipelines.human_review import AWAITS, DROPPED
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.atomic import write_whole
-from eyespot.types import NothingFound, UsageError, quantity
+from eyespot.types import NothingFound, quantity
 
 # -- the set --------------------------------------------------------------------------------------------------------
 
@@ -74,19 +74,6 @@ def write(
     if not made.captions("v0"):
         raise NothingFound(f"no caption came through all steps; {folder.place / 'card.html'} says where they went")
     return made, counts
-
-
-def galleries_of(given: Sequence[str]) -> dict[str, Path]:
-    """Galleries as they are named on a command line: `NAME=FOLDER`, or `FOLDER` with the folder's name."""
-    galleries: dict[str, Path] = {}
-    for text in given:
-        name, equals, path = text.partition("=")
-        place = Path(path if equals else text)
-        name = name if equals else place.resolve().name
-        if not name or name in galleries:
-            raise UsageError(f"two galleries are called {name!r}; name them apart, as in -g birds=FOLDER")
-        galleries[name] = place
-    return galleries
 
 
 # -- rounds ---------------------------------------------------------------------------------------------------------
