@@ -89,13 +89,9 @@ def write_card(card: Card, out: Path) -> list[Path]:
 
     paths = [out / "card.md", out / "card.html"]
     for path in paths:
-        text = (
-            _rendered(
-                f"data_{path.name}", card, samples=samples, address=address, content=tables, drawings=drawings
-            ).rstrip()
-            + "\n"
-        )
-        write_whole(path, methodcaller("write", text.encode("utf-8", "replace")))
+        parts = {"samples": samples, "address": address, "content": tables, "drawings": drawings}
+        text = _rendered(f"data_{path.name}", card, **parts).rstrip()
+        write_whole(path, methodcaller("write", f"{text}\n".encode("utf-8", "replace")))
     return paths
 
 

@@ -188,11 +188,6 @@ class Card:
         return f"{self.records:,} records; {rest if unanswered else 'the datasheet is complete'}."
 
     @property
-    def readers(self) -> str:
-        """For whom the collection is, "" while nobody said so."""
-        return next(one.answer for one in self.datasheet if (one.section, one.name) == ("motivation", "purpose"))
-
-    @property
     def weakest(self) -> str:
         """The first of the worst checks with what it found; "" if all are green."""
         level = worst(self.content.checks)
