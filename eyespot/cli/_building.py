@@ -127,8 +127,7 @@ def _tell_preview(work: Path, settings: RecipeSettings, json: bool) -> None:
 
     (spent,) = (one["spent"] for one in compared([work]).values())
     page = work.parent / "preview.html"
-    records = first_prompted(work)[: settings.preview] or [first_record(work)]  # a recipe may leave nothing to prompt
-    _tell_transcripts(work, records, page, json, spent=spent)
+    _tell_transcripts(work, first_prompted(work)[: settings.preview] or [first_record(work)], page, json, spent=spent)
     cost = "an unknown price" if spent["money"] is None else f"${spent['money']:.2f}"
     warn(f"{quantity(spent['calls'], 'call')} and {cost} so far count against the budget; a run here repeats none")
     print_summary(f"the page is {page}")
