@@ -62,8 +62,8 @@ def recos(settings: RecosSettings, json: bool = json_option()) -> None:
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.curate.recos.captions import DOMAINS
     from eyespot.curate.recos.files import MAIN
-    from eyespot.curate.recos.making import RecosSteps, galleries_of, in_rounds, notes, shortfalls, write
-    from eyespot.curate.recos.pipeline import RecosPipeline
+    from eyespot.curate.recos.making import RecosSteps, in_rounds, notes, shortfalls, write
+    from eyespot.curate.recos.pipeline import RecosPipeline, galleries_of
     from eyespot.curate.set_folder import SetFolder
     from eyespot.formats.pictures import as_it_is, without_position
 
@@ -123,11 +123,11 @@ def _tell_transcripts(run: Path, records: Sequence[str], html: Path | None, json
 
 def _tell_preview(work: Path, settings: RecipeSettings, json: bool) -> None:
     """What models were asked and answered about the first photos, and the cost, which counts as any other."""
-    from eyespot.curate.transcript import compared, first_prompted
+    from eyespot.curate.transcript import compared, first_prompted, first_record
 
     (spent,) = (one["spent"] for one in compared([work]).values())
     page = work.parent / "preview.html"
-    _tell_transcripts(work, first_prompted(work)[: settings.preview], page, json, spent=spent)
+    _tell_transcripts(work, first_prompted(work)[: settings.preview] or [first_record(work)], page, json, spent=spent)
     cost = "an unknown price" if spent["money"] is None else f"${spent['money']:.2f}"
     warn(f"{quantity(spent['calls'], 'call')} and {cost} so far count against the budget; a run here repeats none")
     print_summary(f"the page is {page}")

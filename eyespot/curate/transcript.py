@@ -109,7 +109,7 @@ def compared(runs: Sequence[Path]) -> dict[str, Part]:
     unknown, and counts all that the folder ever spent. `UsageError` where the photos are not the same.
     """
     found, photos = dict[str, Part](), [sorted(first_prompted(run)) for run in runs]
-    if any(one != photos[0] for one in photos) or not photos[0]:
+    if any(one != photos[0] for one in photos) or (len(runs) > 1 and not photos[0]):
         raise UsageError("the runs are not of the same photos; use one gallery, one seed and one --limit for both")
     for run in runs:
         outcomes = {key.name: list(_outcomes(folder)) for key, folder in _steps(run)}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -22,13 +24,23 @@ from eyespot.curate.recos.captions import (
 )
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import RunOptions, StepResult, run
-from eyespot.pipelines.data_card import Card, CardContent, CardTable, SampleRecord, card_of, licence_check, write_card
+from eyespot.pipelines.data_card import (
+    Card,
+    CardContent,
+    CardTable,
+    QualityCheck,
+    SampleRecord,
+    card_of,
+    licence_check,
+    write_card,
+)
 from eyespot.pipelines.data_card.content import flesch_kincaid, syllables, wording, words
 from eyespot.pipelines.data_card.datasheet import QUESTIONS, datasheet_answers
 from eyespot.types import UsageError
 from tests.wording import raises
 from tests.worlds.pipelines import PRICE, ask_step, client, no_two_alike, odd_ones_go, source
 
+GREEN = QualityCheck("Licences", "green", "all")
 NASTY = "<script>alert(1)</script> | `x`\n``` end \u202e ## not a heading"
 
 
@@ -52,7 +64,8 @@ def card(done: list[StepResult]) -> Card:
         answers={"motivation": {"purpose": NASTY}, "distribution": {"licence": "CC0"}},
         texts={"answers": [record["said"] for record in done[-1].records], "none": []},
         samples=[SampleRecord(NASTY, [("a picture", photo), ("no ](picture", photo.parent / "gone.jpg")], [NASTY])],
-        tables=[CardTable("Kinds", ["kind", "records"], [["good", 5], ["fine", 1]])],
+        tables=[CardTable("Kinds", ["kind", "records"], [["good", 5], ["fine", 1], ["together", 6]], drawn=1)],
+        checks=[QualityCheck("Size", "amber", "small"), QualityCheck("Judges", "red", "one"), GREEN],
         citation="Ada, 2026",
     )
     return card_of(done, content)
@@ -121,8 +134,35 @@ def test_answers_to_what_nobody_asks_are_refused(answers: dict[str, object]) -> 
 def test_the_files_that_the_markdown_shows_are_there(written: Path) -> None:
     text = (written / "card.md").read_text(encoding="utf-8")
     shown = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
-    assert shown == ["card/001-1.jpg"]
+    assert shown == ["card/001-1.jpg", "card/001-1.jpg", "card/chart-1.svg"]
     assert all((written / name).is_file() for name in shown) and "unreadable" in text
+
+
+def test_the_card_opens_with_what_it_is_for_its_pictures_and_its_weakest_point(card: Card, written: Path) -> None:
+    text = (written / "card.md").read_text(encoding="utf-8")
+    page = (written / "card.html").read_text(encoding="utf-8")
+    order = [text.index(part) for part in ("**Purpose:**", "001-1.jpg", "Judges: one", "## Checks", "## Samples")]
+    assert order == sorted(order)
+    order = [page.index(part) for part in ("Purpose:", "base64,", "Judges: one", "Checks</h2>", "Samples</h2>")]
+    assert order == sorted(order)
+    good = replace(card, content=replace(card.content, checks=[GREEN]))
+    assert (card.weakest, good.weakest) == ("Judges: one", "")
+
+
+def test_open_questions_are_the_lines_that_answer_them(card: Card, done: list[StepResult], written: Path) -> None:
+    block = re.search(r"```toml\n(.*?)```", (written / "card.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert block is not None
+    lines = tomllib.loads(block[1])["card"]
+    assert "purpose" not in lines["motivation"] and "licence" not in lines["distribution"]
+    given = {section: dict.fromkeys(names, "known") for section, names in lines.items()}
+    answers = {section: {**card.content.answers.get(section, {}), **of} for section, of in given.items()}
+    assert "complete" in card_of(done, replace(card.content, answers=answers)).standing
+
+
+def test_bars_are_as_long_as_their_numbers(written: Path) -> None:
+    drawing = ElementTree.parse(written / "card" / "chart-1.svg").getroot()
+    bars = [float(one.attrib["width"]) for one in drawing.iter() if one.attrib.get("fill") == "#0072b2"]
+    assert bars == [400, 80]  # without the sum
 
 
 def test_what_a_model_wrote_makes_no_markup(written: Path) -> None:
@@ -134,7 +174,7 @@ def test_what_a_model_wrote_makes_no_markup(written: Path) -> None:
 
 def test_the_page_needs_nothing_beside_it(written: Path) -> None:
     page = (written / "card.html").read_text(encoding="utf-8")
-    assert page.count("data:image/jpeg;base64,") == 1 and 'src="card' not in page
+    assert page.count("data:image/jpeg;base64,") == 2 and 'src="card' not in page
     assert "http://" not in re.sub(r'xmlns="[^"]*"', "", page)
 
 
@@ -238,9 +278,24 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 
 def test_licences_that_are_unclear_are_none_and_those_that_forbid_something_are_counted() -> None:
-    given = ["CC BY 4.0", "CC BY-NC 4.0", "CC BY-NC-ND 2.0", "unclear: no page", "Unknown", "", None, "Public domain"]
+    given = [
+        "CC BY 4.0",
+        "CC BY-NC 4.0",
+        "CC BY-NC-ND 2.0",
+        "unclear: for non-commercial research",
+        "Unknown",
+        "",
+        None,
+        "Public domain",
+    ]
+    given += [
+        "https://creativecommons.org/licenses/by-nd/4.0/",
+        "CC_BY_NC",
+        "Attribution Non Commercial, No Derivatives",
+    ]
+    given += ["All rights reserved", "not stated", "?", "N/A", "Nando's licence"]
     check = licence_check(given)
     assert check.level == "amber" and check.text.startswith(
-        "4 of 8 photos have a licence; 2 are unclear; 2 are NC; 1 are ND"
+        "8 of 16 photos have a licence; 5 are unclear; 1 is all rights reserved; 4 are NC; 3 are ND"
     )
     assert licence_check(["CC0", "CC BY"]).level == "green"

@@ -147,20 +147,10 @@ def standing_of(store: AnnotationStore, id: str, who: str, known: ListedMarks) -
     listed, judgements = known
     labels = {image: relevant(one) for image, one in judgements.items()}
     grouped = store.team.marked_by_group(id, name_of(who), judgements)
-    down = [(labels.get(photo.image), photo.image not in grouped) for photo in listed]
-    stands = LabellingProgress(
-        id,
-        who,
-        len(listed),
-        store.goes_on(id),
-        len(labels),
-        sum(labels.values()),
-        descent((label for label, _ in down), singly=(alone for _, alone in down)),
-        auditing.standing(store, id, who),
-        seconds(judgements.values(), store.openings(id, who)),
-        store.ranked_depth(id),
-    )
-    return _without_rest(stands)
+    counts = len(listed), store.goes_on(id), len(labels), sum(labels.values())
+    down = descent((labels.get(one.image) for one in listed), singly=(one.image not in grouped for one in listed))
+    audit, time = auditing.standing(store, id, who), seconds(judgements.values(), store.openings(id, who))
+    return _without_rest(LabellingProgress(id, who, *counts, down, audit, time, store.ranked_depth(id)))
 
 
 def _without_rest(stands: LabellingProgress) -> LabellingProgress:
@@ -180,21 +170,12 @@ def team_standing(
     listed, each = store.candidates(id), [standing_of(store, id, who, ((), marks)) for who, marks in by_person.items()]
     alone = {who: marks.keys() - store.team.marked_by_group(id, who, marks) for who, marks in by_person.items()}
     singly = set[str]().union(*alone.values())
-    audit = auditing.last_standing(store, id)
-    stands = LabellingProgress(
-        id,
-        TEAM,
-        len(listed),
-        store.goes_on(id),
-        len(labels),
-        sum(labels.values()),
-        descent((labels.get(photo.image) for photo in listed), singly=(one.image in singly for one in listed)),
-        # Its own relevant photos are counted here: those that nobody of the audit has found, too
-        audit and replace(audit, together=None),
-        sum(one.seconds for one in each),
-        store.ranked_depth(id),
-    )
-    return _without_rest(stands)
+    counts = len(listed), store.goes_on(id), len(labels), sum(labels.values())
+    down = descent((labels.get(one.image) for one in listed), singly=(one.image in singly for one in listed))
+    if audit := auditing.last_standing(store, id):
+        audit = replace(audit, together=None)  # what nobody of the audit found counts, too
+    time = sum(one.seconds for one in each)
+    return _without_rest(LabellingProgress(id, TEAM, *counts, down, audit, time, store.ranked_depth(id)))
 
 
 def seconds(judgements: Iterable[Judgement], openings: Sequence[float] = ()) -> float:

@@ -49,7 +49,7 @@ from eyespot.pipelines.data_card.content import words
 from eyespot.pipelines.human_review import AWAITS, DROPPED
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.atomic import write_whole
-from eyespot.types import NothingFound, UsageError, quantity
+from eyespot.types import NothingFound, quantity
 
 # -- the set --------------------------------------------------------------------------------------------------------
 
@@ -74,19 +74,6 @@ def write(
     if not made.captions("v0"):
         raise NothingFound(f"no caption came through all steps; {folder.place / 'card.html'} says where they went")
     return made, counts
-
-
-def galleries_of(given: Sequence[str]) -> dict[str, Path]:
-    """Galleries as they are named on a command line: `NAME=FOLDER`, or `FOLDER` with the folder's name."""
-    galleries: dict[str, Path] = {}
-    for text in given:
-        name, equals, path = text.partition("=")
-        place = Path(path if equals else text)
-        name = name if equals else place.resolve().name
-        if not name or name in galleries:
-            raise UsageError(f"two galleries are called {name!r}; name them apart, as in -g birds=FOLDER")
-        galleries[name] = place
-    return galleries
 
 
 # -- rounds ---------------------------------------------------------------------------------------------------------
@@ -145,7 +132,7 @@ def next_round(made: RecosSteps) -> Round:
 
 
 K = 10  # the last of Recall@1, 5 and 10
-LIKE = 3  # pictures without captions in a sample
+LIKE, NEAREST = 3, 5  # pictures without captions in a sample, and those most like one in each pool
 CITATION = (
     "Chen, Lou, Huang, Wan, Zhang, Yang: ReCoS: A Novel Benchmark for Cross-Modal Image-Text Retrieval in Complex "
     "Real-Life Scenarios. ACM Multimedia 2024 (the method)"
@@ -181,7 +168,7 @@ class RecosSteps:
             answers(self),
             CITATION,
             texts={f"captions, {name}": [r["text"] for r in self.captions() if r["subtask"] == name] for name in goals},
-            samples=list(_samples(self)),
+            samples=[*_samples(self), *_most_alike(self)],
             tables=[table for table in tables if table.rows],
             notes=list(notes(self)),
             checks=list(quality_checks(self)),
@@ -278,7 +265,8 @@ def _subtasks(made: RecosSteps) -> CardTable:
     sums = [sum(column) for column in zip(*(row[1:6] for row in rows), strict=True)] or [0] * 5
     rows.append(["together", *sums, len(set().union(*words_of.values()))])
     columns = ["sub-task", "wanted", "images of v0", "added in v1", "added in v2", "captions", "different words"]
-    return CardTable("Sub-tasks", columns, rows, "A version holds its own images and those of the versions before it.")
+    note = "A version holds its own images and those of the versions before it."
+    return CardTable("Sub-tasks", columns, rows, note, drawn=2)
 
 
 def _reviews(made: RecosSteps) -> CardTable:
@@ -367,6 +355,23 @@ def _samples(made: RecosSteps) -> Iterator[SampleRecord]:
         like = [record for record in made.records if record["version"] == "v2" and record["of"] == chosen["image"]]
         pictures += [("v2, without captions", place(record)) for record in like[:LIKE]]
         yield SampleRecord(chosen["subtask"], pictures, lines)
+
+
+def _most_alike(made: RecosSteps) -> Iterator[SampleRecord]:
+    """A picture of v0 with the five most like it, among those of v0 and of v2 (figure 1 of the paper)."""
+    every, sources = list({record["image"]: record for record in made.records}.values()), made.pipe.sources
+    first = [at for at, record in enumerate(every) if record["version"] == VERSIONS[0]]
+    if len(first) <= NEAREST or len(first) == len(every):
+        return
+    chosen = next((at for at in first if every[at]["source"] != DRAWN), first[0])
+    vectors = sources.vectors(every)
+    cosines = vectors @ vectors[chosen]  # (pictures,)
+    pictures, lines = [("v0", sources.place(every[chosen]))], []
+    for name, pool in (("v0", first), ("v2", range(len(every)))):
+        near = sorted((at for at in pool if at != chosen), key=lambda at: -cosines[at])[:NEAREST]
+        pictures += [(f"{name}, {cosines[at]:.2f}", sources.place(every[at])) for at in near]
+        lines.append(f"Cosines in {name}, {len(pool):,} pictures: {fmean(map(float, cosines[near])):.2f} on average.")
+    yield SampleRecord(f"The {NEAREST} most similar in v0, and in v2", pictures, lines)
 
 
 # -- datasheet --------------------------------------------------------------------------------------------------

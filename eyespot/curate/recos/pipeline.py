@@ -103,6 +103,19 @@ class RecosPipeline(SetPipeline):
         return sorted(path for path in (self.out / REVIEW).glob("*.jsonl") if not path.stem.endswith(".decisions"))
 
 
+def galleries_of(given: Sequence[str]) -> dict[str, Path]:
+    """Galleries as they are named on a command line: `NAME=FOLDER`, or `FOLDER` with the folder's name."""
+    galleries: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        place = Path(path if equals else text)
+        name = name if equals else place.resolve().name
+        if not name or name in galleries:
+            raise UsageError(f"two galleries are called {name!r}; name them apart, as in -g birds=FOLDER")
+        galleries[name] = place
+    return galleries
+
+
 # -- one function a step, whose docstring is what the card says of it -------------------------------------------------
 
 

@@ -121,22 +121,26 @@ def leaks(made: FinishedSteps) -> list[tuple[str, int, int]]:
     every, test, train = made.queries, made.in_split(TEST), made.in_split(TRAIN)
     family, pool = families(made), set(made.pool)
     inputs = {family[one["image"]] for one in train}
-    targets = {id for one in train for id in one["targets"]}
     questions = {one["question"].casefold() for one in train}
     in_pool = sum(one["image"] in pool for one in every)
     copies = sum(any(family[id] == family[one["image"]] for id in one["targets"]) for one in every)
     repeated = len(made.pool) - len({family[id] for id in made.pool})
     same_input = sum(family[one["image"]] in inputs for one in test)
-    same_target = sum(not targets.isdisjoint(one["targets"]) for one in test)
     same_question = sum(one["question"].casefold() in questions for one in test)
     return [
         ("queries whose own input is in the pool (left out when they are scored)", in_pool, len(every)),
         ("queries of which a target is a near-duplicate of the input", copies, len(every)),
         ("photos of the pool that are near-duplicates of an earlier one", repeated, len(made.pool)),
         ("test queries whose input, or a near-duplicate, asks in training", same_input, len(test)),
-        ("test queries of which a target is one in training", same_target, len(test)),
+        ("test queries of which a target is one in training", shared_targets(made), len(test)),
         ("test queries whose question is one in training", same_question, len(test)),
     ]
+
+
+def shared_targets(made: FinishedSteps) -> int:
+    """How many test queries have a target that is also one in training."""
+    targets = {id for one in made.in_split(TRAIN) for id in one["targets"]}
+    return sum(not targets.isdisjoint(one["targets"]) for one in made.in_split(TEST))
 
 
 def families(made: FinishedSteps) -> dict[str, int]:
@@ -183,6 +187,10 @@ def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path |
     text = ", ".join(f"{kind} {count:,}" for kind, count in counts.items())
     yield QualityCheck("Test queries of each kind", level_of(min(counts.values()), 30, 100), f"{text} (at least 100).")
     yield shortcut_check(found)
+    shared, tests = shared_targets(made), len(made.in_split(TEST))
+    text = f"{shared:,} of {tests:,} test queries have a target that is one in training"
+    text += "; apart_targets = true of the step split leaves such training queries out." if shared else "."
+    yield QualityCheck("Training answers", "amber" if shared else "green", text)
     missing = len(made.unjudged)
     text = f"{missing:,} photos of the first {DEPTH} of the pool, over {len(made.queries):,} queries, were not judged."
     level = level_of(1 - missing / max(1, DEPTH * len(made.queries)), 0.8, 0.99)

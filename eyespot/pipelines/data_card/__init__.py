@@ -30,7 +30,7 @@ from eyespot.pipelines.data_card.content import (
     licence_check,
     wilson,
 )
-from eyespot.pipelines.data_card.datasheet import parted
+from eyespot.pipelines.data_card.datasheet import to_fill
 from eyespot.pipelines.data_card.hub import Tables, write_croissant, write_head, write_readme
 from eyespot.search.contact_sheet import thumbnail_of
 from eyespot.storage.atomic import make_folder, new_folder, write_whole
@@ -75,6 +75,11 @@ def write_card(card: Card, out: Path) -> list[Path]:
                     (folder / name).write_bytes(jpeg)
             files = [f"card/{name}" if jpeg else "" for name, jpeg in zip(names, thumbnails, strict=True)]
             samples.append((sample, thumbnails, files))
+        tables = [table for table in (card.reading, *card.content.tables) if table.rows]
+        drawings: dict[str, tuple[str, str]] = {}  # by the title of their table: file and drawing
+        for number, table in enumerate((one for one in tables if one.drawn is not None), 1):
+            drawings[table.title] = f"card/chart-{number}.svg", render("bars.svg", table=table)
+            (folder / f"chart-{number}.svg").write_text(drawings[table.title][1], encoding="utf-8")
 
     def address(path: Path) -> str:
         """Where the running page shows a picture, whose id is the digest of its bytes; "" where it cannot be read."""
@@ -84,8 +89,9 @@ def write_card(card: Card, out: Path) -> list[Path]:
 
     paths = [out / "card.md", out / "card.html"]
     for path in paths:
-        text = _rendered(f"data_{path.name}", card, samples=samples, address=address).rstrip() + "\n"
-        write_whole(path, methodcaller("write", text.encode("utf-8", "replace")))
+        parts = {"samples": samples, "address": address, "content": tables, "drawings": drawings}
+        text = _rendered(f"data_{path.name}", card, **parts).rstrip()
+        write_whole(path, methodcaller("write", f"{text}\n".encode("utf-8", "replace")))
     return paths
 
 
@@ -113,11 +119,11 @@ def _rendered(template: str, card: Card, **more: Any) -> str:
         footer=" ".join(f"{what}: {text}." for what, text in reversed(closing)),
         closing=closing,
         checks=[[check.level, check.what, markdown.plain(check.text)] for check in card.content.checks],
-        content=[table for table in (card.reading, *card.content.tables) if table.rows],
-        datasheet=[
-            (section, *parted(answers)) for section, answers in groupby(card.datasheet, key=lambda one: one.section)
-        ],
+        datasheet=groupby((one for one in card.datasheet if one.answer), key=lambda one: one.section),
+        unanswered=to_fill(card.datasheet),
         numeric=numeric,
+        # Ten pictures open a card: two of a sample, where it has more than one
+        opening=5 if any(files[1:] for *_, files in more["samples"]) else 10,
         unreadable="unreadable",
         tidy=tidy,
         rows=raw(markdown.table),

@@ -23,6 +23,7 @@ from eyespot.llms.settings import unpriced
 from eyespot.pipelines import Provenance, Recipe, Spent, Step, StepResult
 from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
 from eyespot.pipelines.outcomes import line_of
+from eyespot.types import quantity
 
 INSTEAD = {"temperature": "model's own was used", "response_format": "the form was asked for in words alone"}
 UNPRICED = "no price"
@@ -51,21 +52,30 @@ def level_of(value: float, amber: float, green: float) -> Level:
     return "green" if value >= green else "amber" if value >= amber else "red"
 
 
-def licence_check(licences: Sequence[str | None]) -> QualityCheck:
-    """Whether the licence of every photo is known, and how many forbid commercial use (NC) or changes (ND).
+_NO_LICENCE = {
+    "unclear": r"\W*(unclear|unknown|unspecified|undetermined|not \w+ed\b|not known|none\b|n/?a\b|null\b|\?|$)",
+    "all rights reserved": r".*all rights reserved|copyrighted\b",
+}
+_FORBIDS = {  # also of a URL, of CC_BY_NC, and of a licence written out
+    "NC": r".*((?<![a-z])nc(?![a-z])|non[- ]?commercial)",
+    "ND": r".*((?<![a-z])nd(?![a-z])|no[- ]?deriv)",
+}
 
-    A text that says "unclear", "unknown" or "none" is not a licence.
+
+def licence_check(licences: Sequence[str | None]) -> QualityCheck:
+    """Whether every photo has a licence, and how many licences forbid commercial use (NC) or changes (ND).
+
+    A text that says "unclear", "unknown" or "all rights reserved" is not a licence.
     """
     given = [licence.casefold() for licence in licences if licence and licence.strip()]
-    named = [licence for licence in given if not re.match(r"\W*(unclear|unknown|none\b|n/a|\?)", licence)]
-    rest = "" if len(named) == len(licences) else "; photos without one may be shared by their owner only"
-    parts = [f"{len(given) - len(named):,} are unclear"] if len(given) > len(named) else []
-    for what, words in (("NC", r"\bnc\b|non-?commercial"), ("ND", r"\bnd\b|no-?deriv")):
-        count = sum(re.search(words, licence) is not None for licence in named)
-        parts += [f"{count:,} are {what}"] if count else []
-    level: Level = "green" if len(named) == len(licences) else "amber"
-    counts = "; ".join([f"{len(named):,} of {len(licences):,} photos have a licence", *parts])
-    return QualityCheck("Licences", level, f"{counts}{rest}.")
+    named = [licence for licence in given if not any(re.match(one, licence) for one in _NO_LICENCE.values())]
+    parts = [f"{len(named):,} of {len(licences):,} photos have a licence"]
+    for what, pattern in {**_NO_LICENCE, **_FORBIDS}.items():
+        count = sum(re.match(pattern, licence) is not None for licence in (named if what in _FORBIDS else given))
+        parts += [f"{quantity(count, 'is', 'are')} {what}"] if count else []
+    whole = len(named) == len(licences)
+    rest = "" if whole else "; photos without one may be shared by their owner only"
+    return QualityCheck("Licences", "green" if whole else "amber", f"{'; '.join(parts)}{rest}.")
 
 
 def wilson(hits: int, cases: int, z: float = 1.959964) -> tuple[float, float]:
@@ -80,12 +90,17 @@ def wilson(hits: int, cases: int, z: float = 1.959964) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class CardTable:
-    """A table: `title` above it, `note` below."""
+    """A table: `title` above it, `note` below.
+
+    The numbers of the column `drawn` are also drawn as bars; a `band` of the height (from, to) in 0 to 1 is shaded.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     note: str = ""
+    drawn: int | None = None
+    band: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +138,11 @@ def content_of(recipe: Recipe, defaults: Mapping[str, Mapping[str, str]], citati
     for section, part in recipe.card.items():
         if section not in ("citation", "licence"):  # anything but answers is handed on, to be refused
             answers[section] = {**defaults.get(section, {}), **part} if isinstance(part, Mapping) else part
-    parts |= {"citation": str(recipe.card.get("citation") or citation), "licence": str(recipe.card.get("licence", ""))}
+    terms = answers.get("distribution", {})
+    licence = str(recipe.card.get("licence") or (isinstance(terms, Mapping) and terms.get("licence")) or "")
+    if licence and isinstance(terms, Mapping):  # card, datasheet and Croissant have the same
+        answers["distribution"] = {"licence": licence, **terms}
+    parts |= {"citation": str(recipe.card.get("citation") or citation), "licence": licence}
     return CardContent(recipe.name, recipe.about, recipe.seed, answers, **parts)
 
 
@@ -167,6 +186,13 @@ class Card:
         unanswered = sum(not one.answer for one in self.datasheet)
         rest = f"{unanswered} of the datasheet's {len(self.datasheet)} questions are open"
         return f"{self.records:,} records; {rest if unanswered else 'the datasheet is complete'}."
+
+    @property
+    def weakest(self) -> str:
+        """The first of the worst checks with what it found; "" if all are green."""
+        level = worst(self.content.checks)
+        bad = (check for check in self.content.checks if check.level == level != "green")
+        return next((f"{check.what}: {check.text}" for check in bad), "")
 
     @property
     def verdict(self) -> str:

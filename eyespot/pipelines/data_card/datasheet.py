@@ -23,6 +23,7 @@ class Answered:
     """A question with its answer, "" where nobody gave one."""
 
     section: str
+    name: str
     question: str
     answer: str
 
@@ -48,14 +49,20 @@ def datasheet_answers(done: Sequence[StepResult], answers: Mapping[str, Any]) ->
             "raw": "What was left out lies beside what was kept, with the reason, step by step.",
             "software": f"With eyespot {eyespot.__version__} and the steps below.",
         }
+    given = {section: {name: text for name, text in of.items() if text} for section, of in answers.items()}
+    found = {section: {**facts.get(section, {}), **given.get(section, {})} for section in QUESTIONS}
     return [
-        Answered(section, question, str(answers.get(section, {}).get(name, "")) or facts.get(section, {}).get(name, ""))
+        Answered(section, name, question, str(found[section].get(name, "")))
         for section, questions in QUESTIONS.items()
         for name, question in questions.items()
     ]
 
 
-def parted(several: Iterable[Answered]) -> tuple[list[Answered], list[str]]:
-    """The questions that are answered, and those that are open."""
-    every = list(several)
-    return [one for one in every if one.answer], [one.question for one in every if not one.answer]
+def to_fill(datasheet: Iterable[Answered]) -> str:
+    """The open questions as the part of a recipe that answers them."""
+    lines: list[str] = []
+    for one in datasheet:
+        if not one.answer:
+            head = f"[card.{one.section}]"
+            lines += [head] * (head not in lines) + [f'{one.name} = ""  # {one.question}']
+    return "\n".join(lines)

@@ -15,7 +15,6 @@ from typing import Any
 
 from eyespot.formats.folders import configurations
 from eyespot.pipelines.data_card.content import Card
-from eyespot.pipelines.data_card.datasheet import QUESTIONS
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.digests import file_sha256
 
@@ -93,8 +92,7 @@ def write_croissant(card: Card, tables: Tables, folder: Path) -> None:
 
 def _card_fields(card: Card) -> dict[str, Any]:
     """The fields of the publication, and those of responsible AI."""
-    names = {(section, text): name for section, part in QUESTIONS.items() for name, text in part.items()}
-    answers = {f"{one.section}.{names[one.section, one.question]}": one.answer for one in card.datasheet if one.answer}
+    answers = {f"{one.section}.{one.name}": one.answer for one in card.datasheet if one.answer}
     fields: dict[str, Any] = {"license": card.content.licence or answers.get("distribution.licence", "")}
     fields["citeAs"] = card.content.citation
     makers = answers.get("motivation.makers")

@@ -27,8 +27,8 @@ def plain(text: str) -> str:
 
 
 def picture_links(sample: SampleRecord, files: Sequence[str]) -> str:
-    """The pictures of a sample by their files, "" where one cannot be read."""
-    labels = [re.sub(r"[\[\]\\]", "", cell(label)) for label, _ in sample.pictures]
+    """The pictures of a sample, or the first ones, by their files, "" where one cannot be read."""
+    labels = [re.sub(r"[\[\]\\]", "", cell(label)) for label, _ in sample.pictures[: len(files)]]
     pairs = zip(labels, files, strict=True)
     return " ".join(f"![{label}]({file})" if file else f"({label}: unreadable)" for label, file in pairs)
 

@@ -16,8 +16,8 @@ from PIL import Image
 
 from eyespot import rooms, sample
 from eyespot.curate.recos.captions import DOMAINS, Rewriting
-from eyespot.curate.recos.making import RecosSteps, galleries_of, in_rounds, quality_checks, write
-from eyespot.curate.recos.pipeline import RecosPipeline, Round
+from eyespot.curate.recos.making import RecosSteps, in_rounds, quality_checks, write
+from eyespot.curate.recos.pipeline import RecosPipeline, Round, galleries_of
 from eyespot.photos.pictures import id_of
 from eyespot.pipelines import drops, plan as plan_of, read_recipe, run
 from eyespot.runs import recos
@@ -161,6 +161,17 @@ def test_the_recipe_of_the_demonstration_is_shown_and_can_be_read(tmp_path: Path
     (tmp_path / "mine.toml").write_text(shown.stdout, encoding="utf-8")
     assert read_recipe(tmp_path / "mine.toml").steps == read_recipe(DOMAINS / "demonstration.toml").steps
     assert len(read_recipe(DOMAINS / "demonstration.toml").steps) == 16
+
+
+def test_the_card_shows_the_five_most_like_a_picture_in_two_pools(demonstrated: RecosSteps) -> None:
+    *_, sample = demonstrated.card_content().samples
+    every = {record["image"]: record for record in demonstrated.records}
+    sources, places = demonstrated.pipe.sources, {str(demonstrated.pipe.sources.place(it)): it for it in every.values()}
+    chosen, *near = [places[str(path)] for _, path in sample.pictures]
+    (own,), vectors = sources.vectors([chosen]), dict(zip(every, sources.vectors(every.values()), strict=True))
+    ranked = sorted(every.keys() - {chosen["image"]}, key=lambda image: -float(own @ vectors[image]))
+    first = [image for image in ranked if every[image]["version"] == "v0"]
+    assert [one["image"] for one in near] == [*first[:5], *ranked[:5]] and chosen["version"] == "v0"
 
 
 def test_galleries_and_a_folder_are_named_on_the_command_line() -> None:

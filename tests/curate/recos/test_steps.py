@@ -80,10 +80,11 @@ def test_settings_without_sense_are_refused(wrong: Callable[[], object]) -> None
         wrong()
 
 
-def test_a_trial_gives_every_sub_task_its_share() -> None:
+@pytest.mark.parametrize(("limit", "counts"), [(7, [3, 2, 2]), (3, [1, 1, 1]), (2, [1, 1, 0])])
+def test_a_trial_gives_every_sub_task_its_share_and_of_few_the_first(limit: int, counts: list[int]) -> None:
     wanted = {"colour": SubtaskPictures(6), "count": SubtaskPictures(2), "scene": SubtaskPictures()}
-    how = Collecting(subtasks=wanted).shared(7)
-    assert {name: one.count for name, one in how.wanted().items()} == {"colour": 2, "count": 2, "scene": 3}
+    how = Collecting(subtasks=wanted).shared(limit)
+    assert {name: one.count for name, one in how.wanted().items()} == dict(zip(wanted, counts, strict=True))
 
 
 def test_celebrities_are_collected_only_if_they_are_named() -> None:

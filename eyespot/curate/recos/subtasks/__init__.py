@@ -258,9 +258,9 @@ class Collecting:
         return replace(self, subtasks=wanted)
 
     def shared(self, limit: int) -> Collecting:
-        """The same with at most `limit` pictures in all, of which every sub-task gets its share."""
+        """The same with at most `limit` pictures in all, a share for every sub-task and, of few, for the first."""
         counts = self.counts()
         while sum(counts.values()) > limit:
-            most = max(counts, key=lambda name: counts[name])
+            most = max(reversed(counts), key=lambda name: counts[name])
             counts[most] -= 1
         return self.taking(counts)
