@@ -22,6 +22,7 @@ from eyespot.gallery.groups.near_duplicates import (
     Near,
     close_hashes,
     close_vectors,
+    first_of_family,
     near_duplicates,
     write_hashes,
 )
@@ -255,6 +256,11 @@ def test_all_pairs_of_a_large_family_are_told_in_the_order_of_their_rows() -> No
     same = near_duplicates(np.full((100, 8), 7, np.uint64), np.zeros((100, 0)), HASHES_ONLY)
     assert [(pair.first, pair.second) for pair in same] == list(combinations(range(100), 2))
     assert {(pair.bits, pair.cosine) for pair in same} == {(0, 0.0)}
+
+
+def test_a_family_is_joined_over_any_number_of_pairs() -> None:
+    pairs = [DuplicatePair(first, second, 0, 1.0) for first, second in ((4, 5), (1, 4), (2, 6), (0, 5))]
+    assert first_of_family(pairs, 8).tolist() == [0, 0, 2, 3, 0, 0, 2, 7]
 
 
 def test_pictures_without_a_pattern_are_copies_of_nothing() -> None:

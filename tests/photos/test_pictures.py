@@ -179,6 +179,7 @@ def stored(orientation: int, format: str, **options: Any) -> bytes:
     [
         ("PNG", 0, {}),
         ("WEBP", 0, {"lossless": True}),
+        ("TIFF", 0, {}),
         ("TIFF", 0, {"compression": "tiff_lzw"}),
         ("AVIF", 2, {"quality": 100, "subsampling": "4:4:4"}),
         ("JPEG", 5, {"quality": 95, "subsampling": 0}),
