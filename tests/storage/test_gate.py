@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
 import random
 import re
 import resource
@@ -226,19 +225,6 @@ def test_a_ledger_runs_no_code_of_others(code: str, tmp_path: Path) -> None:
 
 
 # -- publications -----------------------------------------------------------------------------------------------
-
-
-def test_a_published_file_gives_no_more_than_its_size(tmp_path: Path) -> None:
-    """A device has no end, a pipe no beginning; a plain file that is longer is cut at the size that is stated."""
-    pytest.importorskip("fsspec")
-    (tmp_path / "longer").write_bytes(bytes(5000))
-    (tmp_path / "device").symlink_to("/dev/zero")
-    os.mkfifo(tmp_path / "pipe")
-    store = store_at(tmp_path.as_uri())
-    assert store.range("longer", 0, 1000) == bytes(1000)
-    for name in ("device", "pipe"):
-        with bounded(), pytest.raises(EyespotError, match="is not a plain file"):
-            store.range(name, 0, 1000)
 
 
 CONNECTED: list[socket.socket] = []  # to the bucket of this test
