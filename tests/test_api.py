@@ -102,8 +102,6 @@ def first_relevant(ranking: list[str], grades: Any) -> int:
 
 def test_what_people_have_is_evaluated(tmp_path: Path) -> None:
     class Ones(eyespot.metrics.Measure):  # type: ignore[name-defined,misc]
-        """A measure without a name."""
-
         def score(self, found: Any) -> Any:
             return np.ones(len(found.lengths))
 

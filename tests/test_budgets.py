@@ -24,7 +24,6 @@ def texts() -> dict[Path, str]:
 
 
 def lines(rooms: set[str]) -> int:
-    """The lines of these rooms, or of all."""
     of_room = {path: path.relative_to(ROOT / "eyespot").parts[0].removesuffix(".py") for path in texts()}
     return sum(len(text.splitlines()) for path, text in texts().items() if rooms == {"all"} or of_room[path] in rooms)
 

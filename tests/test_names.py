@@ -154,7 +154,6 @@ def imports(name: str, path: Path, known: dict[str, Path]) -> Iterator[str]:
 
 
 def cycle_of(package: Path, allowed: frozenset[tuple[str, str]] = ALLOWED) -> list[str]:
-    """The modules of a cycle in the order of their imports; empty if there is none."""
     known = modules(package)
     graph = {
         name: {other for other in imports(name, path, known) if other != name and (name, other) not in allowed}

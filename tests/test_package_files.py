@@ -29,7 +29,6 @@ READ_ELSEWHERE = {  # files that no code names, and who reads them
 
 
 def tracked(*more: str) -> set[str]:
-    """The files of the repository."""
     line = ["git", "ls-files", "-z", *more]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:

@@ -76,7 +76,6 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 
 
 def theirs(encoder: Encoder, judged: JudgedQueries, name: str) -> dict[str, float]:
-    """mteb's scores."""
     result = mteb.evaluate(
         model(encoder), task(judged, PLACES, name), cache=None, co2_tracker=False, show_progress_bar=False
     )
@@ -182,7 +181,6 @@ def test_a_transparent_picture_lies_over_white(starter: Encoder) -> None:
 
 
 def pool(made: Any) -> list[str]:
-    """The ids that the task would rank."""
     made.load_data()
     return sorted(made.dataset["default"]["test"]["corpus"]["id"])
 

@@ -223,14 +223,12 @@ needs_av = pytest.mark.skipif(not reads_video(), reason="needs the extra [video]
 
 
 def photos() -> list[Image.Image]:
-    """Photos of different things."""
     places = sorted(sample.photos().glob("*.jpg"))
     return [Image.open(place).convert("RGB").resize((480, 360)) for place in places[:: len(places) // 8][:8]]
 
 
 @pytest.fixture
 def videos_folder(tmp_path: Path) -> Path:
-    """A tour of two shots, and a photo."""
     some = photos()
     clip(tmp_path / "films" / "tour.mp4", some[:2], 3, {"creation_time": "2021-05-31T18:02:11Z"})
     some[2].save(tmp_path / "films" / "still.jpg")

@@ -100,7 +100,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def full(world: World) -> dict[str, Any]:
-    """The three tables among all distractors."""
     out = world.folder / "full"
     return world.evaluated("full", world.rows(out), "--out", out)
 
@@ -262,7 +261,6 @@ def test_a_network_that_computes_chamfer_re_ranks_as_chamfer_does(full: dict[str
 
 
 def values(folder: Path, name: str) -> dict[str, float]:
-    """AP@1000 of each query of a task."""
     rows = pq.read_table(folder / "per_query.parquet").to_pylist()
     return {row["query"]: row["AP@1000"] for row in rows if row["task"] == name}
 

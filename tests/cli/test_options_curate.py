@@ -37,7 +37,6 @@ def export(tmp_path: Path) -> Path:
 
 
 def collected(export: Path, *more: object) -> dict[str, dict[str, Any]]:
-    """What a collection says of its pictures, by observation."""
     out = export.parent / "set"
     words = ("--out", out, "--photos", export.parent / "photos", "--check", "decode", "--threads", 1)
     run_json("build", "inat", export, *words, *more)

@@ -62,7 +62,6 @@ def assert_same(found: Any, expected: Any) -> None:
 
 
 def whole(block: np.ndarray) -> Piece:
-    """All rows of one block."""
     return shared_out([block], 1)[0][0]
 
 
@@ -109,7 +108,6 @@ def test_queries_with_their_own_k_and_mask_are_one_question(holding: RayBackend,
 
 
 def held_by(shares: Any) -> list[dict[str, int]]:
-    """How many rows of each file each worker holds."""
     return [{Path(piece.source.path).name: len(piece) for piece in share} for share in shares]
 
 

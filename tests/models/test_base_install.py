@@ -54,7 +54,6 @@ def env(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, s
 
 
 def run(*words: object, **env: str) -> Any:
-    """What the command prints as JSON."""
     done = run_eyespot(*words, "--json", **env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -52,13 +52,11 @@ def widths(axes: Axes, series: str | None = None) -> dict[str, float]:
 
 
 def visible_texts(figure: Figure) -> list[str]:
-    """Every text of a figure that can be read."""
     figure.draw_without_rendering()
     return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text() and text.get_visible()]
 
 
 def twelve() -> dict[str, list[Bar]]:
-    """Twelve methods, sixteen categories."""
     bars = {
         at: [Bar(f"category number {row}", (row + at) / 30, count=row + 1) for row in range(16)] for at in range(12)
     }
@@ -143,7 +141,6 @@ def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object]) -> None:
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of sRGB, as WCAG 2 defines it."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -80,7 +80,6 @@ def test_the_baseline_stands_above_the_other_run_with_ranks_and_their_changes() 
 
 
 def facts(page: Page) -> list[str]:
-    """What stands beside each rank."""
     return [text for text in page.texts["span"] if re.fullmatch(r"new|gone|=|[▲▼] \d+", text)]
 
 

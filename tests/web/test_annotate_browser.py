@@ -18,7 +18,6 @@ expect = pytest.importorskip("playwright.sync_api").expect
 
 
 def to_element(page: Any, id: str) -> None:
-    """By the Tab key alone."""
     for _ in range(40):
         if page.evaluate("document.activeElement.id") == id:
             return
@@ -175,7 +174,6 @@ def take_in_short(team: Team, id: str, photos: int) -> None:
 
 
 def unused(page: Any, keys: str) -> None:
-    """The page says that so many keys were not used."""
     expect(page.locator("#note")).to_contain_text(f": {keys}")
 
 

@@ -191,7 +191,6 @@ def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, s
 
 @pytest.fixture(scope="module")
 def judging_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server with an offline judge, over 24 photos of its own."""
     gallery = copy_gallery(tmp_path_factory.mktemp("judging"), 24)
     with serving(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=10))) as address:
         yield address

@@ -88,7 +88,6 @@ def shards_of(folder: Path, tables: list[list[dict[str, Any]]], lacking: str, by
 
 
 def plain_duckdb(shards: list[Path], sql: str) -> Mask:
-    """What DuckDB says of all tables at once."""
     names = [str(shard / disk.ITEMS) for shard in shards]
     columns = "* EXCLUDE (paths), paths[1] AS path"
     table = f"SELECT {columns} FROM read_parquet(?, union_by_name = true)"
@@ -166,7 +165,6 @@ def test_what_is_remembered_has_a_limit_and_the_longest_unused_goes_first(asked:
 
 @pytest.fixture(scope="module")
 def slow_shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Many texts of forty letters, over which regular expressions take a while."""
     folder = tmp_path_factory.mktemp("slow") / "00000"
     folder.mkdir()
     pq.write_table(pa.table({"id": pa.array([f"{'a' * 40}{at}" for at in range(300_000)])}), folder / disk.ITEMS)

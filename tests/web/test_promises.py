@@ -106,7 +106,6 @@ def test_what_cannot_be_served_is_said_before_it_listens(photos: Path, words: tu
 
 
 def written(folder: Path) -> bytes:
-    """All bytes of all files, and of databases with what lies in their logs."""
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
@@ -178,7 +177,6 @@ FEW, LIMIT = 95, 130  # too few for 30 shards; and enough for them, but not for 
 
 
 def limited(limit: int) -> list[str]:
-    """What to put before a line that may open so many files."""
     return ["/bin/sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"]
 
 
