@@ -91,16 +91,13 @@ def distributions(package: str) -> set[str]:
     return {plain(package), *DISTRIBUTIONS.get(package, ()), *installed().get(package, ())}
 
 
-def extras_of(file: Path) -> list[str]:
-    place = file.relative_to(PACKAGE).as_posix()
-    return [extra for extra, places in PLACES.items() if place.startswith(places)]
-
-
 def test_each_import_is_declared_where_its_feature_is_installed_from() -> None:
     """Otherwise a feature works for developers, who have every extra, and for nobody else."""
     missing: dict[str, list[str]] = {}
     for file in sorted(PACKAGE.rglob("*.py")):
-        declared = requirements(None).union(*(requirements(extra) for extra in extras_of(file)))
+        place = file.relative_to(PACKAGE).as_posix()
+        extras = [extra for extra, places in PLACES.items() if place.startswith(places)]
+        declared = requirements(None).union(*map(requirements, extras))
         for package in imports(file):
             if not distributions(package) & declared:
                 missing.setdefault(package, []).append(str(file.relative_to(PACKAGE)))

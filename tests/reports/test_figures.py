@@ -51,18 +51,6 @@ def widths(axes: Axes, series: str | None = None) -> dict[str, float]:
     return {names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in bars}
 
 
-def visible_texts(figure: Figure) -> list[str]:
-    figure.draw_without_rendering()
-    return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text() and text.get_visible()]
-
-
-def twelve() -> dict[str, list[Bar]]:
-    bars = {
-        at: [Bar(f"category number {row}", (row + at) / 30, count=row + 1) for row in range(16)] for at in range(12)
-    }
-    return {f"method {at}": several for at, several in bars.items()}
-
-
 def test_bars_are_as_long_as_their_values_the_hardest_first() -> None:
     """The means over methods are 0.2 and 0.6; rows run from top to bottom."""
     figure = grouped_bars(SCORES, AP)
@@ -72,7 +60,8 @@ def test_bars_are_as_long_as_their_values_the_hardest_first() -> None:
     assert widths(axes, "ours") == {"Species": 0.5, "Context": 0.3}
     assert (rows(axes), axes.yaxis_inverted()) == (["Context", "Species"], True)
     assert ends == {(0.4, 0.6), (0.2, 0.4)}  # only ours has intervals
-    assert AP in visible_texts(figure)
+    figure.draw_without_rendering()
+    assert AP in [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_visible()]
 
 
 def test_published_bars_are_outlined_and_ours_filled() -> None:
@@ -93,7 +82,7 @@ def test_a_missing_value_is_said_and_one_below_zero_in_sight() -> None:
 
 
 def test_twelve_methods_get_a_panel_each() -> None:
-    methods = twelve()
+    methods = {f"method {at}": [Bar(f"category {row}", (row + at) / 30) for row in range(16)] for at in range(12)}
     figure = grouped_bars(methods, AP)
     drawn = [list(widths(axes).values()) for axes in panels(figure)]
 

@@ -20,14 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fastapi.testclient import TestClient
 from hypothesis import given, settings, strategies as st
 
 from eyespot.gallery import disk, filters, items_table, row_store
 from eyespot.indexes.exact import Exact
 from eyespot.search.collection import Collection
 from eyespot.types import Mask, NearestRows, ScanRequest, UsageError
-from eyespot.web import ServerSettings
 from eyespot.web._problems import Problem
 from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.facets import facets_of
@@ -36,7 +34,7 @@ from eyespot.web.found.masks import RUNS, FactStore, FilterRun, MaskStore, mask_
 from eyespot.web.found.scanning import MOST, Batcher, SharedIndex
 from eyespot.web.found.snapshot import Snapshot
 from tests.examples import examples
-from tests.web.conftest import at_this_machine, copy_gallery
+from tests.web.conftest import copy_gallery
 from tests.wording import raises
 
 CONDITIONS = (
@@ -388,13 +386,3 @@ def test_a_scan_that_is_broken_off_leaves_nobody_waiting() -> None:
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             batcher([ScanRequest(SCANNING_ROWS[0], 1)])
-
-
-@pytest.mark.long
-def test_searches_at_once_are_those_one_after_the_other(client: TestClient, settings: ServerSettings) -> None:
-    words = [f"a photo of {kind} {number}" for number in range(6) for kind in ("stripes", "discs")]
-    asked = [{"q": text, "by": "look"} | ({"label": "kind=heron"} if at % 3 else {}) for at, text in enumerate(words)]
-    with ThreadPoolExecutor(12) as pool:
-        together = list(pool.map(lambda given: client.get("/v1/search", params=given).json()["items"], asked))
-    with at_this_machine(settings) as other:
-        assert [other.get("/v1/search", params=given).json()["items"] for given in asked] == together

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -149,19 +146,6 @@ def test_neither_server_nor_pages_fetch_anything_from_the_network(browser: Any, 
     assert len(urls) > 20 and [url for url in urls if not url.startswith(own)] == []
     assert "NETWORK" not in here.told
     assert (on_screen, on_paper) == ((True, 12), (False, True))
-
-
-def test_an_address_is_told_to_wait_the_minutes_that_the_page_says(afar: ServerProcess) -> None:
-    codes = [afar.ask("v1/items", token=f"{at:020}")[0] for at in range(12)]
-    request = urllib.request.Request(f"{afar.address}/v1/items", headers={"Authorization": "Bearer one-more-guess"})
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request)
-    wait = int(refused.value.headers["Retry-After"])
-    refused.value.close()
-
-    assert {*codes} == {401, 429} and codes == sorted(codes)
-    assert 300 - (time.monotonic() - afar.since) <= wait <= 300  # since the first wrong one
-    assert afar.ask("v1/items", token=afar.token)[0] == 200
 
 
 def test_results_take_as_much_memory_as_the_page_says() -> None:
