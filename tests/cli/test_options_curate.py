@@ -105,17 +105,6 @@ CHECKS = ("--check", "decode", "--check", "empty")
 
 
 @pytest.mark.long
-def test_a_collection_that_opens_in_index(export: Path) -> None:
-    world = export.parent
-    report = run_json("build", "inat", "export", "--out", "set", "--photos", "photos", *CHECKS, cwd=world)
-    assert (report["pictures"], report["failed"]) == (3, 0)
-    assert report["steps"][1]["dropped"] == {"another quality grade": 1}
-    done("index", "set/train.json", "-g", "gallery", cwd=world)
-    (item,) = run_json("search", "bird", "-g", "gallery", "--label", "category=Parus major", cwd=world)["items"]
-    assert (item["license"], item["class"], item["latitude"]) == ("CC BY 4.0", "Aves", 50.0)
-
-
-@pytest.mark.long
 def test_without_photos_it_says_what_to_fetch_and_a_missing_one_is_a_failure(export: Path) -> None:
     world = export.parent
     shown = done("build", "inat", "export", "--out", "set", cwd=world)
