@@ -156,6 +156,17 @@ def test_the_model_says_what_it_is(starter: Encoder) -> None:
     assert bridge.similarity_pairwise(left, right).tolist() == [3, 8]
 
 
+@pytest.mark.long
+def test_a_row_of_picture_and_words_is_their_sum_at_unit_length(starter: Encoder) -> None:
+    picture = Image.open(PLACES[FISH[0]])
+    rows = [{"text": ["a fish"]}, {"image": [picture]}, {"text": ["a fish", ""], "image": [picture, picture]}]
+
+    words, looks, both, alone = model(starter).encode(rows)
+
+    assert both == pytest.approx((words + looks) / np.linalg.norm(words + looks), abs=1e-6)
+    assert alone == pytest.approx(looks, abs=1e-6)
+
+
 def test_a_transparent_picture_lies_over_white(starter: Encoder) -> None:
     """As in an eyespot gallery; Pillow alone would show what lies hidden under the transparency."""
     hidden, white = Image.new("RGBA", (32, 32), (255, 0, 0, 0)), Image.new("RGB", (32, 32), "white")
