@@ -106,6 +106,7 @@ def test_a_gallery_and_its_export_move_and_grow(env: dict[str, str], tmp_path: P
     before = run("search", "a heron", "-g", "g", **env)["items"]
     gallery, moved = Path("g").rename(tmp_path / "stick"), folder.rename(tmp_path / "there")
     refuses("search", "a heron", "-g", gallery, **env)
+    refuses("search", "a heron", "-g", gallery, "-e", f"onnx:{tmp_path / 'hub' / 'siglip'}", **env)
     more = draw_photos(tmp_path / "more", 3)
     run("index", more, "-g", gallery, "-e", f"onnx:{moved}", **env)
     found = run("search", "a heron", "-g", gallery, **env)["items"]
