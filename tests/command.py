@@ -56,7 +56,6 @@ def refuses(*words: object, code: int = 2, cwd: Path | None = None, **env: str) 
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's environment without eyespot's settings, and with `more`."""
     return {name: value for name, value in os.environ.items() if not name.startswith("EYESPOT_")} | more
 
 

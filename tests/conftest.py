@@ -84,7 +84,6 @@ def hub_cache() -> Path:
 
 @pytest.fixture(scope="session")
 def starter() -> Any:
-    """The built-in encoder."""
     from eyespot import rooms
 
     return rooms.load("encoders", "starter")
@@ -92,7 +91,6 @@ def starter() -> Any:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Any]:
-    """An empty ledger, open for writing."""
     from eyespot.ledger.judgements import Judgements
 
     with Judgements(tmp_path / "ledger.sqlite") as opened:

@@ -39,7 +39,6 @@ def run_page(page: Path, folder: Path, *more: Path) -> list[Done]:
 
 
 def run_lines(text: str, folder: Path) -> list[Done]:
-    """The same of a text."""
     env, lines = tools(folder) | {"PWD": str(folder)}, []
     for step in steps(text):
         if step.strip() == "eyespot demo":

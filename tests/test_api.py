@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 import eyespot
-from eyespot import Hits, sample
+from eyespot import sample
 from eyespot.types import EyespotError, Progress, Qrels, Run, UsageError
 from eyespot.types.kinds import with_sentence
 
@@ -102,8 +102,6 @@ def first_relevant(ranking: list[str], grades: Any) -> int:
 
 def test_what_people_have_is_evaluated(tmp_path: Path) -> None:
     class Ones(eyespot.metrics.Measure):  # type: ignore[name-defined,misc]
-        """A measure without a name."""
-
         def score(self, found: Any) -> Any:
             return np.ones(len(found.lengths))
 
@@ -200,9 +198,7 @@ def test_a_place_is_a_path_or_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: Run.from_orders({"q": "abc"}), "orders are {query"),
         (lambda: eyespot.load_encoder("starter").encode_texts([5]), "texts are a str or a list"),
-        (lambda: eyespot.Chain(lambda queries, run: None)([]), "a stage gives a Run"),
         (lambda: eyespot.Chain(lambda queries, run: run)("abc"), "queries are a list"),
         (lambda: eyespot.load_judge(first_relevant, budget=5), "a judge is a name"),
         (lambda: eyespot.metrics.parse(5), "parse takes spelling as str, not 5 (int)"),
@@ -210,8 +206,6 @@ def test_a_place_is_a_path_or_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (lambda: eyespot.index("nowhere"), "there is nothing at"),
         (lambda: eyespot.open(sample.photos()), "if it holds photos: eyespot index"),
         (lambda: eyespot.load_encoder("starter").encode("a cat"), "words are embedded by encode_texts"),
-        (lambda: eyespot.load_encoder("starter").encode_images([]), "pictures are embedded by encode"),  # type: ignore[attr-defined]
-        (lambda: Hits(GOOD.only(["heron"]))["heron"], "hits are numbered from 0, as in hits[0]"),  # type: ignore[call-overload]
     ],
 )
 def test_a_value_of_another_kind_is_refused_with_what_is_taken(call: Any, sentence: str) -> None:

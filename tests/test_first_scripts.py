@@ -79,25 +79,6 @@ WORKS = {
         """,
         "5 (3, 512) ccd2b4202e0af11b23e1e3bc8bbbc8f1\n[[0], [1]]\n{'a'} <Run of 1 query and 2 images; q: b, a, …>",
     ),
-    "evaluate dicts, by a function and a measure of one's own": (
-        """
-        from eyespot.metrics import Measure
-        run, grades = {"q": {"a": 0.5, "b": 0.9}}, {"q": {"a": 1}}
-        first = lambda ranking, judged: next(rank for rank, image in enumerate(ranking, 1) if judged.get(image))
-        class Ones(Measure):
-            def score(self, found): return np.ones(1)
-        print(eyespot.evaluate(run, grades, ["AP@10", first, Ones(10)]).means)
-        """,
-        "{'AP@10': 0.5, '<lambda>': 2.0, 'own@10': 1.0}",
-    ),
-    "evaluate a run": (
-        """
-        run = eyespot.Run.from_orders({"q1": ["a", "b", "c"], "q2": ["c", "a"]})
-        qrels = eyespot.Qrels({"q1": {"b": 1}, "q2": {"c": 2, "a": 0}})
-        print(eyespot.evaluate(run, qrels, ["AP@10", "R@5", "MRR"]).means)
-        """,
-        "{'AP@10': 0.75, 'R@5': 1.0, 'RR': 0.75}",
-    ),
     "a judge of one's own": (
         """
         from eyespot.search import JudgeRerank, Nearest

@@ -28,7 +28,6 @@ PLACEHOLDERS = {"SPACE": "*", "NAME": "*", "00000-00127": "?????-?????"}
 
 
 def rows() -> Iterator[str]:
-    """The first cell of each row of the page's tables."""
     return (line.split("|")[1] for line in TEXT.splitlines() if line.startswith("| `"))
 
 

@@ -29,7 +29,6 @@ READ_ELSEWHERE = {  # files that no code names, and who reads them
 
 
 def tracked(*more: str) -> set[str]:
-    """The files of the repository."""
     line = ["git", "ls-files", "-z", *more]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
@@ -63,7 +62,8 @@ def test_every_file_of_the_repository_has_its_place() -> None:
 
 def test_every_data_file_of_the_package_is_read() -> None:
     """What nothing reads costs every install its bytes."""
-    code = "\n".join(path.read_text(encoding="utf-8") for path in code_files())
+    files = [path for path in (ROOT / "eyespot").rglob("*") if path.suffix in (".py", ".html", ".js", ".css", ".toml")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
     licences = {path for pattern in PROJECT["project"]["license-files"] for path in ROOT.glob(pattern)}
     data = [name for name in sorted(tracked()) if name.startswith("eyespot/") and not name.endswith(".py")]
     unexplained = [
@@ -73,10 +73,6 @@ def test_every_data_file_of_the_package_is_read() -> None:
     ]
 
     assert unexplained == []
-
-
-def code_files() -> list[Path]:
-    return [path for path in (ROOT / "eyespot").rglob("*") if path.suffix in (".py", ".html", ".js", ".css", ".toml")]
 
 
 def is_named(name: str, code: str) -> bool:

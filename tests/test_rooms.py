@@ -55,13 +55,11 @@ def test_listing_imports_no_member(child_env: dict[str, str]) -> None:
 
 
 def test_an_unknown_name_is_told_the_known_ones() -> None:
-    """The way out is in the sentence."""
     with pytest.raises(UsageError, match=r"^no 'blip' in encoders; there are: .*hf, .*onnx, open_clip"):
         rooms.load("encoders", "blip:large")
 
 
 def test_a_room_that_does_not_exist_has_no_members() -> None:
-    """No folder and no entry point is an empty room."""
     assert rooms.names("cellar") == []
 
 
@@ -89,7 +87,6 @@ def test_other_packages_add_members_by_entry_points(tmp_path: Path, child_env: d
     ],
 )
 def test_a_missing_package_names_its_extra(missing: str, spec: str, sentence: str, child_env: dict[str, str]) -> None:
-    """One sentence with the line to type."""
     code = BLOCKED.format(missing=missing, spec=spec)
 
     assert child(code, child_env) == f"{sentence}{extras.install_line('torch')}\n"
@@ -104,7 +101,6 @@ def test_a_torchvision_that_does_not_fit_is_said_wherever_a_package_is_needed() 
 
 
 def test_every_extra_that_is_named_exists() -> None:
-    """The line to type must work."""
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
     assert set(extras.EXTRAS.values()) <= project["optional-dependencies"].keys()

@@ -134,7 +134,6 @@ def test_python_takes_what_the_command_line_takes(gallery: Path, options: dict[s
 
 
 def words(name: str, value: Any) -> list[str]:
-    """A setting as words of a line."""
     spelled = {"k": "-k"}.get(name, f"--{name.replace('_', '-')}")
     if value is True:
         return [spelled]

@@ -54,7 +54,6 @@ def hf_clip(folder: Path, seed: int = 0, *, patch: int = 8) -> Path:
 
 
 def hf_siglip(folder: Path, seed: int = 0, *, patch: int = 8) -> Path:
-    """A SiglipModel with its processor, saved."""
     import transformers
 
     words = tokenizer()
@@ -184,7 +183,6 @@ def tiny_clip_weights(folder: Path) -> Path:
 
 
 def published(cache: Path, repo: str, folder: Path, *, main: bool = True) -> str:
-    """Put a folder into a hub cache as if it had been fetched, and return its commit."""
     home = cache / f"models--{repo.replace('/', '--')}"
     blobs = {file: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir() if file.is_file()}
     commit = hashlib.sha1("".join(blobs.values()).encode()).hexdigest()

@@ -74,7 +74,6 @@ class Host(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small RMIR set under a licence."""
     folder = tmp_path_factory.mktemp("built")
     place = rmir.recipe(folder, rmir.photos(folder / "photos"))
     place.write_text(place.read_text(encoding="utf-8") + CARD, encoding="utf-8")

@@ -76,7 +76,6 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 
 
 def theirs(encoder: Encoder, judged: JudgedQueries, name: str) -> dict[str, float]:
-    """mteb's scores."""
     result = mteb.evaluate(
         model(encoder), task(judged, PLACES, name), cache=None, co2_tracker=False, show_progress_bar=False
     )
@@ -86,12 +85,8 @@ def theirs(encoder: Encoder, judged: JudgedQueries, name: str) -> dict[str, floa
 
 def searched(collection: Collection, queries: dict[str, Query]) -> Run:
     """What eyespot's own search finds, named as the judgements name pictures."""
-    found = {name: renamed(run, matched(collection.view, NAMES)) for name, run in _runs(collection, queries).items()}
-    return Run({name: run["q"] for name, run in found.items()})
-
-
-def _runs(collection: Collection, queries: dict[str, Query]) -> dict[str, Run]:
-    return {name: collection.search(Query("q", query.terms), k=1000, by="look").run for name, query in queries.items()}
+    found = {name: collection.search(Query("q", one.terms), k=1000, by="look").run for name, one in queries.items()}
+    return Run({name: renamed(run, matched(collection.view, NAMES))["q"] for name, run in found.items()})
 
 
 def ours(run: Run, qrels: Qrels) -> dict[str, float]:
@@ -182,7 +177,6 @@ def test_a_transparent_picture_lies_over_white(starter: Encoder) -> None:
 
 
 def pool(made: Any) -> list[str]:
-    """The ids that the task would rank."""
     made.load_data()
     return sorted(made.dataset["default"]["test"]["corpus"]["id"])
 

@@ -22,14 +22,12 @@ FEW = ("eiffelTower", "bucket", "cup", "chair", "bulb", "dam1")
 
 
 def done(*words: object, code: int = 0, **more: Any) -> Done:
-    """`eyespot WORDS`, which ends with this code."""
     ran = run_eyespot(*words, **more)
     assert ran.returncode == code, f"ended with {ran.returncode}: {ran.stderr}"
     return ran
 
 
 def run_json(*words: object, **more: Any) -> Any:
-    """What `eyespot WORDS --json` prints."""
     return json.loads(done(*words, "--json", **more).stdout)
 
 
@@ -66,7 +64,6 @@ def sample_gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def few_gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six of the sample photos."""
     photos = [sample.photos() / f"categorization__{name}.jpg" for name in FEW]
     return gallery_of_samples(tmp_path_factory.mktemp("few"), photos)
 

@@ -71,7 +71,6 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(gallery: Path, state: Path) -> Iterator[int]:
-    """The port of a server that is ready."""
     with serving(gallery, XDG_STATE_HOME=str(state)) as (_, address):
         wait_until_ready(address)
         yield int(urlsplit(address).port or 0)
@@ -170,7 +169,6 @@ def test_the_note_is_for_its_user_alone_and_names_no_query(gallery: Path, state:
 
 
 def posted(port: int, token: str, *words: str) -> int:
-    """The status of the answer to a line."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     body = "\0".join(words).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}{_ask_server.PATH}", body, headers)

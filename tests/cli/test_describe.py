@@ -17,7 +17,6 @@ pytestmark = requires("cv2")
 
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The ten French monuments of the sample photos."""
     photos = sorted(sample.photos().glob("explore_monuments__france*.jpg"))
     return gallery_of_samples(tmp_path_factory.mktemp("described") / "world", photos)
 

@@ -31,7 +31,6 @@ QUERIES = [Query.words(text, id) for id, text in TEXTS.items()]
 
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Forty of the sample photos."""
     photos = sorted(sample.photos().glob("explore_*.jpg"))[:40]
     return gallery_of_samples(tmp_path_factory.mktemp("staged") / "world", photos)
 
@@ -63,8 +62,6 @@ def scored(run: Run, data: Path) -> float:
 
 @pytest.fixture
 def own(data: Path, gallery: Path) -> Callable[..., dict[str, Any]]:
-    """`eyespot eval own …`, giving the report."""
-
     def evaluated(*words: object) -> dict[str, Any]:
         found: dict[str, Any] = run_json("eval", "own", "--data", data, "-g", gallery, *words)
         return found

@@ -37,7 +37,6 @@ def export(tmp_path: Path) -> Path:
 
 
 def collected(export: Path, *more: object) -> dict[str, dict[str, Any]]:
-    """What a collection says of its pictures, by observation."""
     out = export.parent / "set"
     words = ("--out", out, "--photos", export.parent / "photos", "--check", "decode", "--threads", 1)
     run_json("build", "inat", export, *words, *more)
@@ -103,17 +102,6 @@ def test_what_makes_no_collection_is_refused(export: Path, words: str, code: int
 
 
 CHECKS = ("--check", "decode", "--check", "empty")
-
-
-@pytest.mark.long
-def test_a_collection_that_opens_in_index(export: Path) -> None:
-    world = export.parent
-    report = run_json("build", "inat", "export", "--out", "set", "--photos", "photos", *CHECKS, cwd=world)
-    assert (report["pictures"], report["failed"]) == (3, 0)
-    assert report["steps"][1]["dropped"] == {"another quality grade": 1}
-    done("index", "set/train.json", "-g", "gallery", cwd=world)
-    (item,) = run_json("search", "bird", "-g", "gallery", "--label", "category=Parus major", cwd=world)["items"]
-    assert (item["license"], item["class"], item["latitude"]) == ("CC BY 4.0", "Aves", 50.0)
 
 
 @pytest.mark.long

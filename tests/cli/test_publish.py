@@ -16,14 +16,10 @@ from tests.worlds import benchmarks as worlds, make_gallery, second_encoder
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 
 
-def make(folder: Path) -> None:
-    make_gallery(folder, 3)
-
-
 @pytest.fixture
 def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    shutil.copytree(made_once("three to publish", make), tmp_path, dirs_exist_ok=True)
+    shutil.copytree(made_once("three to publish", lambda folder: make_gallery(folder, 3)), tmp_path, dirs_exist_ok=True)
     url = f"file://{tmp_path}/store"
     assert run_json("publish", url, "-g", tmp_path / "gallery")["sent"] == 10
     return url
@@ -54,15 +50,12 @@ def test_a_plain_folder_is_an_address_too(tmp_path: Path) -> None:
 OTHER = second_encoder()
 
 
-def make_two_spaces(folder: Path) -> None:
-    make_gallery(folder, 6, encoders=("starter", OTHER), shard_rows=3, codes=True)
-
-
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A gallery with two spaces and codes, published; what is fetched from there can be compared with it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    made = made_once("two spaces at an address", make_two_spaces)
+    spaces = {"encoders": ("starter", OTHER), "shard_rows": 3, "codes": True}
+    made = made_once("two spaces at an address", lambda folder: make_gallery(folder, 6, **spaces))
     shutil.copytree(made / "gallery", tmp_path / "gallery")
     store = f"file://{tmp_path}/store"
     done("publish", store, "-g", tmp_path / "gallery")

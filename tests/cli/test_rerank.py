@@ -305,7 +305,6 @@ def towers(server: Double) -> Double:
 
 
 def said_of(seen: Seen) -> Response:
-    """Yes to "a tower", no to all else."""
     return chat(
         "x", {"Yes": 0.98, "No": 0.02} if "a tower" in str(seen.body["messages"]) else {"Yes": 0.02, "No": 0.98}
     )

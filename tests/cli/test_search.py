@@ -28,7 +28,6 @@ Search = Callable[..., list[dict[str, Any]]]
 
 
 def photo(part: str) -> Path:
-    """The one sample photo whose name holds `part`."""
     (found,) = [place for place in sample.photos().glob("*.jpg") if part in place.name]
     return found
 

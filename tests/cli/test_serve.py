@@ -181,7 +181,6 @@ def address(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 @pytest.fixture(scope="module")
 def impatient(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server that waits for a second."""
     with serving(begun, "--timeout", 1, "--cache", tmp_path_factory.mktemp("cache")) as (_, told):
         yield told
 

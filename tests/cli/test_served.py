@@ -26,7 +26,6 @@ def server() -> Iterator[Double]:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    """Twelve pictures, four shades of each colour."""
     folder = tmp_path / "photos"
     folder.mkdir()
     for name, colour in COLOURS.items():

@@ -50,7 +50,6 @@ def gallery(made: Path, tmp_path: Path) -> Path:
 
 
 def column(gallery: Path, name: str) -> dict[str, object]:
-    """A column by the pictures' names."""
     return {file: row.get(name) for file, row in facts_by_name(gallery).items()}
 
 

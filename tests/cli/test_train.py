@@ -305,7 +305,6 @@ def forty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def log(forty: Path, out: Path, *more: object) -> list[dict[str, str]]:
-    """The log of a short training, step by step."""
     done("train", "quari", forty, "--out", out, *TINY, *more)
     return list(csv.DictReader((out / "log.csv").read_text().splitlines()))
 

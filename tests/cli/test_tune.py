@@ -26,7 +26,6 @@ pytestmark = requires("faiss")
 
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four thousand vectors."""
     place = tmp_path_factory.mktemp("tuned") / "gallery"
     take(place, drawn(4000, 0))
     return place

@@ -392,7 +392,6 @@ def blocked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str
 
 
 def python(env: dict[str, str], script: str, *words: object) -> Any:
-    """The JSON that a script prints."""
     line = [sys.executable, "-c", script, *map(str, words)]
     return json.loads(subprocess.run(line, env=os.environ | env, capture_output=True, text=True, check=True).stdout)
 

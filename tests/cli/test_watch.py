@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -127,13 +128,9 @@ def test_a_round_that_fails_in_any_way_is_listed_and_the_watch_goes_on(
         draw(photos / f"{len(errors)}.jpg", len(errors))  # for the next round
         raise errors.pop(0)
 
-    keep_up(photos / "gallery", [Root(str(photos), "folder")], lambda: draw_first(photos), later)
+    first = partial(draw, photos / "first.jpg", 9)  # something comes while the first run goes on
+    keep_up(photos / "gallery", [Root(str(photos), "folder")], first, later)
 
     printed = capsys.readouterr().err
     assert "this round failed (MemoryError: no more is known); the next change tries it again" in printed
     assert "No space left on device" in printed and not errors
-
-
-def draw_first(photos: Path) -> None:
-    """Something comes while the first run goes on."""
-    draw(photos / "first.jpg", 9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ pytest.importorskip("ray")
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.cluster.blocks import Piece, codes_of, opened, shared_out
+from eyespot.cluster.link import DriverProcess, RayLink
+from eyespot.cluster.linked import LinkedBackend
 from eyespot.cluster.ray_index import RayBackend, merged
 from eyespot.cluster.ray_worker import OpenRange, RangeActor
 from eyespot.cluster.starting import Cluster
@@ -62,7 +65,6 @@ def assert_same(found: Any, expected: Any) -> None:
 
 
 def whole(block: np.ndarray) -> Piece:
-    """All rows of one block."""
     return shared_out([block], 1)[0][0]
 
 
@@ -109,7 +111,6 @@ def test_queries_with_their_own_k_and_mask_are_one_question(holding: RayBackend,
 
 
 def held_by(shares: Any) -> list[dict[str, int]]:
-    """How many rows of each file each worker holds."""
     return [{Path(piece.source.path).name: len(piece) for piece in share} for share in shares]
 
 
@@ -236,3 +237,36 @@ def test_a_file_that_a_machine_does_not_see_is_said_by_name(tmp_path: Path) -> N
     (tmp_path / "v.npy").unlink()
     with pytest.raises(EyespotError, match=r"v\.npy"), RayBackend(Cluster(1)) as holding:
         holding.index([block]).search(unit(1, 4), 1)
+
+
+# -- the process that speaks to Ray for a server -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def link() -> Iterator[RayLink]:
+    made = RayLink("local", 1)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_rows_that_no_worker_opens_are_searched_here(tmp_path: Path, link: RayLink, in_file: bool) -> None:
+    """Such as an old result's, whose shard was merged since: the server has it open, and nobody else can open it."""
+    vectors, queries = unit(300, 8), unit(2, 8, 1)
+    gone = mapped(tmp_path / "gone.npy", vectors) if in_file else vectors
+    there = mapped(tmp_path / "there.npy", vectors[:200])
+    (tmp_path / "gone.npy").unlink(missing_ok=True)
+    backend, before = LinkedBackend(link), (link.questions, link.by_itself)
+
+    old, new = backend.index([gone]), backend.index([there])
+
+    for found, block in ((old, gone), (new, there)):
+        assert found.search(queries, 5).rows.tolist() == Exact(np.asarray(block)).search(queries, 5).rows.tolist()
+    assert (link.questions - before[0], link.by_itself - before[1]) == (2, 2)
+    assert link.connections == 1 and not backend.notes
+
+
+def test_a_process_that_cannot_begin_is_an_error_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(EyespotError, match="can begin"):
+        DriverProcess("local", 1)

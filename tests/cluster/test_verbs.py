@@ -151,7 +151,6 @@ COUNT = 50
 
 @pytest.fixture(scope="module")
 def embedding_photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two roots with a twin, an empty file and a torn one."""
     return two_roots(tmp_path_factory.mktemp("photos"), COUNT)
 
 
@@ -165,7 +164,6 @@ def plain(embedding_photos: Path, starter: Encoder, tmp_path_factory: pytest.Tem
 
 @pytest.fixture(scope="module")
 def shards(plain: Path) -> list[object]:
-    """What lies in the shards of that gallery, facts and vectors."""
     return shard_contents(plain)
 
 

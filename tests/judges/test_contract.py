@@ -145,11 +145,3 @@ def test_what_a_search_hands_over_is_taken_or_refused_in_one_sentence(
         assert "\n" not in str(error) and len(str(error)) > 20
     else:
         assert made.name and made.prompt
-
-
-@pytest.mark.parametrize("name", ROOM)
-def test_the_module_says_what_a_list_shows(name: str) -> None:
-    from importlib import import_module
-
-    module = import_module(f"eyespot.judges.{name}")
-    assert module.SPELLING.startswith(name) and module.KIND and module.NEEDS and module.OFFLINE is not None

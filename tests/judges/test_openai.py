@@ -219,7 +219,6 @@ def test_no_more_requests_leave_than_the_budget_has(then: Response, calls: int, 
 @pytest.mark.parametrize("workers", [1, 8])
 @pytest.mark.parametrize(("way", "then"), [("words", chat("Perhaps")), ("probabilities", chat("x"))])
 def test_cut_pairs_count(way: str, then: Response, workers: int, ledger: Judgements, pictures: list[Path]) -> None:
-    """Several calls a pair, seven in all: the last pairs are cut short."""
     budget = Budget(calls=7)
     with Double(then=then) as server:
         asking = ask(judge_of(server, answer=way, workers=workers, budget=budget), pairs_of(pictures), ledger)

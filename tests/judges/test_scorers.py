@@ -106,7 +106,6 @@ def reranker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_backbone(folder: Path, sent: str, picture: Any) -> float:
-    """Qwen3-VL itself on one pair, with the text written out here."""
     processor = transformers.AutoProcessor.from_pretrained(folder)
     model = transformers.Qwen3VLForConditionalGeneration.from_pretrained(folder).eval()
     inputs = processor(images=[picture], text=[sent], return_tensors="pt")

@@ -78,5 +78,4 @@ def _renamed(model: Any, names: dict[str, str]) -> None:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """A folder as a repository of the hub."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -57,22 +57,6 @@ def test_a_model_comes_whole_with_its_commit_and_of_a_data_set_what_a_pattern_ch
 
 
 @pytest.mark.long
-def test_a_download_that_was_cut_goes_on(tmp_path: Path) -> None:
-    """The client asks again from the byte that it has, in this run or in the next; it keeps pieces of 10 MiB."""
-    large = WEIGHTS * 24
-    repos = {"owner/model": {"model.safetensors": large}}
-    with hub(HubMirror(repos, cut=12_000_000)) as mirror:
-        first = eyespot(tmp_path, mirror, "download", "hub:owner/model", "--out", "here")
-        words = ("download", "hub:owner/model", "--out", "here")
-        done = first if first.returncode == 0 else eyespot(tmp_path, mirror, *words)
-
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "here" / "model.safetensors").read_bytes() == large
-    starts = [int(span.removeprefix("bytes=").partition("-")[0]) for span in mirror.ranges]
-    assert starts and all(0 < start <= 12_000_000 for start in starts)
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("source", ["hub:owner/model@0123abc", "hub:owner/nothing", "hub:owner/closed"])
 def test_what_the_hub_refuses_is_one_sentence_with_the_way_out(source: str, tmp_path: Path) -> None:
     with hub(HubMirror(REPOS, gated=frozenset({"owner/closed"}))) as mirror:

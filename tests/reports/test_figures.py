@@ -51,20 +51,6 @@ def widths(axes: Axes, series: str | None = None) -> dict[str, float]:
     return {names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in bars}
 
 
-def visible_texts(figure: Figure) -> list[str]:
-    """Every text of a figure that can be read."""
-    figure.draw_without_rendering()
-    return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text() and text.get_visible()]
-
-
-def twelve() -> dict[str, list[Bar]]:
-    """Twelve methods, sixteen categories."""
-    bars = {
-        at: [Bar(f"category number {row}", (row + at) / 30, count=row + 1) for row in range(16)] for at in range(12)
-    }
-    return {f"method {at}": several for at, several in bars.items()}
-
-
 def test_bars_are_as_long_as_their_values_the_hardest_first() -> None:
     """The means over methods are 0.2 and 0.6; rows run from top to bottom."""
     figure = grouped_bars(SCORES, AP)
@@ -74,7 +60,8 @@ def test_bars_are_as_long_as_their_values_the_hardest_first() -> None:
     assert widths(axes, "ours") == {"Species": 0.5, "Context": 0.3}
     assert (rows(axes), axes.yaxis_inverted()) == (["Context", "Species"], True)
     assert ends == {(0.4, 0.6), (0.2, 0.4)}  # only ours has intervals
-    assert AP in visible_texts(figure)
+    figure.draw_without_rendering()
+    assert AP in [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_visible()]
 
 
 def test_published_bars_are_outlined_and_ours_filled() -> None:
@@ -95,7 +82,7 @@ def test_a_missing_value_is_said_and_one_below_zero_in_sight() -> None:
 
 
 def test_twelve_methods_get_a_panel_each() -> None:
-    methods = twelve()
+    methods = {f"method {at}": [Bar(f"category {row}", (row + at) / 30) for row in range(16)] for at in range(12)}
     figure = grouped_bars(methods, AP)
     drawn = [list(widths(axes).values()) for axes in panels(figure)]
 
@@ -143,7 +130,6 @@ def test_what_cannot_be_drawn_is_refused(draw: Callable[[], object]) -> None:
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of sRGB, as WCAG 2 defines it."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

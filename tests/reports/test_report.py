@@ -52,7 +52,6 @@ def drawn(made: Evaluation, beside: Sequence[Summary] = ()) -> dict[str, ReportF
 
 
 def texts(one: ReportFigure) -> list[str]:
-    """Everything that is written in a figure."""
     from eyespot.reports.figures.sheet import as_svg
 
     return re.findall(r"<text[^>]*>([^<]+)</text>", as_svg(one.figure))

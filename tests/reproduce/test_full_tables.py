@@ -63,7 +63,6 @@ FEW = {"quari-1b": 4, "rmir-2": 5}
 
 
 def rows_of(recipe: TableRecipe) -> list[str]:
-    """The systems that are made here."""
     return [one.name for one in drawn(recipe.systems, FEW.get(recipe.name, len(recipe.systems)))]
 
 

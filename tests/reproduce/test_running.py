@@ -20,7 +20,6 @@ from tests.wording import raises
 
 
 def command(id: str, code: str, makes: str = "") -> TableCommand:
-    """A line of Python in the work folder."""
     return TableCommand(id, f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}", makes, "")
 
 

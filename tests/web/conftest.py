@@ -126,7 +126,6 @@ def search(client: TestClient) -> Ask:
 
 @contextmanager
 def serving(settings: ServerSettings) -> Iterator[str]:
-    """The server of `eyespot serve` in a thread, and its address."""
     settings = patient(settings)
     server = uvicorn.Server(server_config(application(settings), settings.seconds))
     server.config.port, server.config.log_level = 0, "critical"
@@ -206,7 +205,6 @@ class Team:
             list_nearest(self.store, id, self.collection, photos)
 
     def marks(self, query: str, who: str) -> list[str]:
-        """The marks of somebody in the order of the list."""
         marks = {image: mark_of(one) for image, one in self.store.last_judgements(query, who).items()}
         return [marks[photo.image] for photo in self.store.candidates(query) if photo.image in marks]
 
@@ -245,7 +243,6 @@ def press(page: Any, keys: Iterable[str]) -> None:
 
 
 def verdicts(page: Any) -> list[str | None]:
-    """What stands on each tile."""
     return [one.get_attribute("data-verdict") for one in page.locator(".tile").all()]
 
 

@@ -72,7 +72,6 @@ class ServerProcess:
 
 @contextmanager
 def started(gallery: Path, log: Path, *words: object, **how: Any) -> Iterator[ServerProcess]:
-    """A server until the block ends."""
     server = ServerProcess(gallery, log, *words, **how)
     try:
         yield server

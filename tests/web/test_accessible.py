@@ -267,7 +267,6 @@ PAGES: dict[str, tuple[str, Callable[[Any], None]]] = {
 
 
 def wrong_with(page: Any) -> list[str]:
-    """What axe finds, and where."""
     found = Axe().run(page).response["violations"]
     return [f"{one['id']} ({one['impact']}): {one['nodes'][0]['html'][:200]}" for one in found]
 

@@ -43,7 +43,6 @@ def client(empty: ServerSettings) -> Iterator[TestClient]:
 
 @pytest.fixture
 def photos(tmp_path: Path) -> Path:
-    """Six photos and a file that is none."""
     (draw_photos(tmp_path / "photos", 6) / "broken.jpg").write_bytes(b"no picture at all")
     return tmp_path / "photos"
 
@@ -298,7 +297,6 @@ def uploads_bring(folder: Path, shade: int) -> str:
 
 
 def fill(folder: Path, count: int, at: float) -> None:
-    """So many pictures that were last used at a time."""
     for number in range(count):
         place = folder / f"{number % 256:02x}" / f"{number:032x}"
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -41,7 +41,6 @@ def settings(gallery: Path, tmp_path: Path) -> ServerSettings:
 
 @pytest.fixture
 def ada(settings: ServerSettings) -> Iterator[TestClient]:
-    """Ada, at this machine, with the query `a heron`."""
     with at_this_machine(settings) as client:
         client.post("/name", data={"name": "Ada"})
         client.post("/annotate/queries", data={"text": "a heron"})
@@ -225,7 +224,6 @@ def label(client: TestClient, images: list[str], verdict: str = "n") -> None:
 
 
 def held(client: TestClient) -> list[str]:
-    """The photos of the audit that somebody was handed and has not marked."""
     payload = client.get("/annotate/photos", params={**Q, "what": "audit", "count": 500}).json()
     return [one["image"] for one in payload["photos"] if one["mark"] is None]
 

@@ -27,7 +27,6 @@ from tests.worlds import draw, index_gallery
 
 
 def pages(client: TestClient, sizes: list[int], **params: Any) -> list[dict[str, Any]]:
-    """All items of a search, in pages of these sizes in turn."""
     items: list[dict[str, Any]] = []
     page: dict[str, Any] = {"next": None}
     while page["next"] or not items:

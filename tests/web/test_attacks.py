@@ -48,8 +48,6 @@ class Door:
 
 
 def doors(settings: ServerSettings) -> list[Door]:
-    """Every route of the application."""
-
     def walk(routes: list[Any], prefix: str = "") -> Iterator[tuple[str, APIRoute]]:
         for route in routes:
             if isinstance(route, APIRoute):

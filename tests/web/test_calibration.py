@@ -52,7 +52,6 @@ def calibration(client: TestClient, words: str) -> Any:
 
 
 def text_of(client: TestClient, place: str) -> str:
-    """The page's words, without its tags."""
     page = client.get(place, headers={"Accept": "text/html"}).text
     return " ".join(re.sub(r"<[^>]+>", " ", page).split())
 

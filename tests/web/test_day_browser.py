@@ -23,7 +23,6 @@ FIRST = 40  # photos that are judged one by one
 
 
 def judge(page: Any, shown: list[str], keys: list[str]) -> None:
-    """The first photos by their keys."""
     page.locator(".tile .picture").first.focus()
     press(page, keys)
 

@@ -20,14 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fastapi.testclient import TestClient
 from hypothesis import given, settings, strategies as st
 
 from eyespot.gallery import disk, filters, items_table, row_store
 from eyespot.indexes.exact import Exact
 from eyespot.search.collection import Collection
 from eyespot.types import Mask, NearestRows, ScanRequest, UsageError
-from eyespot.web import ServerSettings
 from eyespot.web._problems import Problem
 from eyespot.web._recent import RecentAnswers
 from eyespot.web.found.facets import facets_of
@@ -36,7 +34,7 @@ from eyespot.web.found.masks import RUNS, FactStore, FilterRun, MaskStore, mask_
 from eyespot.web.found.scanning import MOST, Batcher, SharedIndex
 from eyespot.web.found.snapshot import Snapshot
 from tests.examples import examples
-from tests.web.conftest import at_this_machine, copy_gallery
+from tests.web.conftest import copy_gallery
 from tests.wording import raises
 
 CONDITIONS = (
@@ -88,7 +86,6 @@ def shards_of(folder: Path, tables: list[list[dict[str, Any]]], lacking: str, by
 
 
 def plain_duckdb(shards: list[Path], sql: str) -> Mask:
-    """What DuckDB says of all tables at once."""
     names = [str(shard / disk.ITEMS) for shard in shards]
     columns = "* EXCLUDE (paths), paths[1] AS path"
     table = f"SELECT {columns} FROM read_parquet(?, union_by_name = true)"
@@ -166,7 +163,6 @@ def test_what_is_remembered_has_a_limit_and_the_longest_unused_goes_first(asked:
 
 @pytest.fixture(scope="module")
 def slow_shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Many texts of forty letters, over which regular expressions take a while."""
     folder = tmp_path_factory.mktemp("slow") / "00000"
     folder.mkdir()
     pq.write_table(pa.table({"id": pa.array([f"{'a' * 40}{at}" for at in range(300_000)])}), folder / disk.ITEMS)
@@ -390,13 +386,3 @@ def test_a_scan_that_is_broken_off_leaves_nobody_waiting() -> None:
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             batcher([ScanRequest(SCANNING_ROWS[0], 1)])
-
-
-@pytest.mark.long
-def test_searches_at_once_are_those_one_after_the_other(client: TestClient, settings: ServerSettings) -> None:
-    words = [f"a photo of {kind} {number}" for number in range(6) for kind in ("stripes", "discs")]
-    asked = [{"q": text, "by": "look"} | ({"label": "kind=heron"} if at % 3 else {}) for at, text in enumerate(words)]
-    with ThreadPoolExecutor(12) as pool:
-        together = list(pool.map(lambda given: client.get("/v1/search", params=given).json()["items"], asked))
-    with at_this_machine(settings) as other:
-        assert [other.get("/v1/search", params=given).json()["items"] for given in asked] == together

@@ -61,7 +61,6 @@ def make_birds(folder: Path) -> None:
 
 
 def birds() -> Path:
-    """Their gallery, which nobody may change."""
     return made_once("web-birds", make_birds) / "gallery"
 
 
@@ -241,7 +240,6 @@ def world_of(gallery: Path, version: str) -> SearchContext:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> SearchContext:
-    """Four photos."""
     return world_of(copy_gallery(tmp_path_factory.mktemp("results"), 4), "1")
 
 
@@ -310,7 +308,6 @@ class CountedIndex:
         self.index, self.searches = index, 0
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
-        """As the index itself."""
         self.searches += 1
         time.sleep(0.05)
         return self.index.search(queries, k, mask)

@@ -23,7 +23,6 @@ def large(page: Any, rank: int) -> None:
 
 
 def wait_for_save(page: Any) -> None:
-    """Whatever was said is on the disk."""
     expect(page.locator("[data-verdict]").first).to_be_visible()
     expect(page.locator(".unsaved")).to_have_count(0)
 

@@ -36,7 +36,6 @@ def make_mapped(folder: Path) -> None:
 
 
 def copy_mapped(folder: Path) -> Path:
-    """The gallery of 72 photos with its map, made once."""
     made = made_once("web-map", make_mapped)
     shutil.copytree(made / "photos", folder / "photos")
     return Path(shutil.copytree(made / "gallery", folder / "gallery"))

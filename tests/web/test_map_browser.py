@@ -39,7 +39,6 @@ def open_map(page: Any, place: str = "/map") -> None:
 
 
 def at_rest(page: Any) -> list[float]:
-    """What the map shows, once it moves no more."""
     page.wait_for_function(
         """() => {
         const now = JSON.stringify([...view.target, view.zoom]), same = now === window.shownBefore;

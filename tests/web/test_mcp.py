@@ -29,7 +29,6 @@ Script = Callable[[Any], Awaitable[Any]]
 
 
 def talk(server: Any, script: Script) -> Any:
-    """What a script of the SDK's client gives."""
     from mcp import Client
 
     async def run() -> Any:

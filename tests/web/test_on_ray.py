@@ -28,8 +28,6 @@ WORDS = ("red stripes", "a blue disc", "photo 7", "heron", "2:disc - stripes", "
 
 
 class Pair(NamedTuple):
-    """A server with two workers, and one without, over the same gallery."""
-
     there: ServerProcess
     here: ServerProcess
     gallery: Path
@@ -37,7 +35,6 @@ class Pair(NamedTuple):
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A gallery of 72 photos in three shards, and an adapter of its space."""
     folder = tmp_path_factory.mktemp("served")
     copy_gallery(folder)
     checkpoint(folder / "birds", eyespot.open(folder / "gallery").view.space.dim, "starter")
@@ -57,13 +54,11 @@ def pair(world: Path) -> Iterator[Pair]:
 
 
 def found(server: ServerProcess, words: str, **more: object) -> Any:
-    """The items of a search, and whether it was exact."""
     answer = server.search(words, limit=60, **more)
     return [(item["id"], item["score"], item["rank"]) for item in answer["items"]], answer["exact"]
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """The processes below a process, by their names."""
     parents, names = dict[int, int](), dict[int, str]()
     for one in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:

@@ -57,7 +57,6 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_groups(paths: list[str]) -> set[str]:
-    """The names of files that are not photos of their own."""
     return {name for path in paths if not (name := Path(path).name).startswith("other")}
 
 

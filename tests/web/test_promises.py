@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -106,7 +103,6 @@ def test_what_cannot_be_served_is_said_before_it_listens(photos: Path, words: tu
 
 
 def written(folder: Path) -> bytes:
-    """All bytes of all files, and of databases with what lies in their logs."""
     return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
@@ -152,19 +148,6 @@ def test_neither_server_nor_pages_fetch_anything_from_the_network(browser: Any, 
     assert (on_screen, on_paper) == ((True, 12), (False, True))
 
 
-def test_an_address_is_told_to_wait_the_minutes_that_the_page_says(afar: ServerProcess) -> None:
-    codes = [afar.ask("v1/items", token=f"{at:020}")[0] for at in range(12)]
-    request = urllib.request.Request(f"{afar.address}/v1/items", headers={"Authorization": "Bearer one-more-guess"})
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request)
-    wait = int(refused.value.headers["Retry-After"])
-    refused.value.close()
-
-    assert {*codes} == {401, 429} and codes == sorted(codes)
-    assert 300 - (time.monotonic() - afar.since) <= wait <= 300  # since the first wrong one
-    assert afar.ask("v1/items", token=afar.token)[0] == 200
-
-
 def test_results_take_as_much_memory_as_the_page_says() -> None:
     page = (ROOT / "docs" / "how" / "server.md").read_text(encoding="utf-8")
 
@@ -178,7 +161,6 @@ FEW, LIMIT = 95, 130  # too few for 30 shards; and enough for them, but not for 
 
 
 def limited(limit: int) -> list[str]:
-    """What to put before a line that may open so many files."""
     return ["/bin/sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"]
 
 

@@ -39,7 +39,6 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one photo, its gallery, and a query to label."""
     folder = tmp_path_factory.mktemp("one")
     draw(folder / "photos" / "0.jpg", 0)
     index_gallery(folder / ".eyespot", folder / "photos")

@@ -34,7 +34,6 @@ ROWS = """() => {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of the 60 birds."""
     with serving(ServerSettings(birds(), cache=tmp_path_factory.mktemp("cache"))) as address:
         yield address
 
@@ -181,7 +180,6 @@ def test_rows_are_full_groups_open_in_place_and_the_size_is_remembered(page: Any
 
 @pytest.fixture(scope="module")
 def near(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of one large photo."""
     folder = tmp_path_factory.mktemp("near")
     (folder / "photos").mkdir()
     Image.linear_gradient("L").resize((4000, 3000)).convert("RGB").save(folder / "photos" / "large.jpg")

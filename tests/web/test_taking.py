@@ -6,10 +6,7 @@ import asyncio
 import csv
 import html
 import io
-import json
 import re
-import shutil
-import subprocess
 import tracemalloc
 import zipfile
 from collections.abc import Iterator
@@ -30,7 +27,6 @@ from eyespot.web.connections import DownloadsLast
 from eyespot.web.downloads import Format, after, zipped
 from tests import worlds
 from tests.web.conftest import HOSTILE, TOKENS, at_this_machine, from_afar
-from tests.web.server_process import started
 from tests.worlds import draw_photos, index_gallery
 
 WORDS = "stripes to take"
@@ -279,20 +275,6 @@ def test_another_verdict_and_another_file_are_another_zip(tmp_path: Path, settin
         (tmp_path / "photos" / "1.jpg").unlink()
         tags.append(client.get(place).headers["etag"])
     assert len(set(tags)) == 3 and tags[0] == tags[1]
-
-
-@pytest.mark.long
-@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
-def test_curl_goes_on_where_it_was_cut(tmp_path: Path) -> None:
-    gallery = worlds.make_gallery(tmp_path, 5)
-    with started(gallery, tmp_path / "log") as server:
-        run = json.loads(server.ask("v1/search?q=discs")[1])["run"]
-        address = f"{server.address}/v1/runs/{run}?format=originals"
-        whole, part = tmp_path / "whole.zip", tmp_path / "part.zip"
-        subprocess.run(["curl", "-sSf", "-o", whole, address], check=True)
-        part.write_bytes(whole.read_bytes()[:5000])
-        subprocess.run(["curl", "-sSf", "-o", part, "-C", "-", address], check=True)
-    assert part.read_bytes() == whole.read_bytes()
 
 
 # -- the page on the server names every option, every address of the API and every key ----------------------------

@@ -68,7 +68,6 @@ def take_in(settings: ServerSettings, *queries: tuple[str, str, str]) -> None:
 
 
 def shown(client: TestClient, **params: str | int) -> list[str]:
-    """The queries of the table, in its order."""
     page = client.get("/annotate", params=params)
     assert page.status_code == 200, page.text
     return re.findall(r'<th scope="row" class="name-cell"[^>]*><a [^>]*>([^<]*)</a>', page.text)

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.skipif(not reads_video(), reason="needs the extra [vide
 
 
 def make_films(folder: Path) -> Path:
-    """A film of two shots and a photo, indexed."""
     places = sorted(sample.photos().glob("*.jpg"))[::60]
     pictures = [Image.open(place).convert("RGB") for place in places[:3]]
     clip(folder / "films" / "tour.mp4", pictures[:2], 3)

@@ -48,7 +48,6 @@ def client(settings: ServerSettings) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def both(client: Any) -> str:
-    """The id of the photo of two."""
     items = client.get("/v1/items").json()["items"]
     return str(next(one["id"] for one in items if one["path"].endswith("both.jpg")))
 

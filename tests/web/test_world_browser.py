@@ -42,7 +42,6 @@ COUNTRY_AT = """([selector, latitude, longitude]) => {
 
 
 def gallery_at(folder: Path, places: dict[str, tuple[float, float]]) -> Path:
-    """A photo at each place, called after it."""
     for seed, name in enumerate(places):
         draw(folder / "photos" / f"{name}.jpg", seed)
     lines = [
@@ -68,7 +67,6 @@ def page(browser: Any, address: str) -> Iterator[Any]:
 
 
 def open_maps(page: Any) -> None:
-    """The map of the filters and the one of the summary, both drawn."""
     page.goto("/?q=stripes")
     page.locator("#map").scroll_into_view_if_needed()
     page.locator("#map .scale").wait_for()
@@ -139,7 +137,6 @@ def test_a_close_view_shows_where_on_earth_it_is_and_no_coarse_outline(
 
 
 def colour_at(page: Any, selector: str, place: tuple[float, float]) -> str:
-    """The colour of a map at a place."""
     found: str = page.evaluate(
         """([selector, latitude, longitude]) => {
         const svg = document.querySelector(selector);

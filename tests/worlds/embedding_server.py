@@ -29,7 +29,6 @@ def serving(model: str = "tiny", then: Act | None = None, **card: Any) -> Double
 
 
 def embedded(seen: Seen) -> Response:
-    """The vector of what was shown."""
     return answer(vector(seen))
 
 

@@ -42,7 +42,6 @@ def evaluation(
 
 
 def benchmark(printed: Sequence[Printed] = PRINTED) -> Benchmark:
-    """A benchmark of nothing but a name and what papers print."""
     return Benchmark("heron", "Heron", "birds", "", "CC0", "Nobody", lambda *_: [], printed=lambda: list(printed))
 
 

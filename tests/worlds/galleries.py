@@ -29,20 +29,17 @@ def facts_by_name(gallery: Path) -> dict[str, dict[str, Any]]:
 
 
 def flip(place: Path, at: int = -9) -> None:
-    """Change one bit of a file."""
     data = bytearray(place.read_bytes())
     data[at] ^= 1
     place.write_bytes(data)
 
 
 def contents(folder: Path, pattern: str = "*") -> dict[str, bytes]:
-    """Every file below a folder, bit for bit."""
     places = sorted(place for place in folder.rglob(pattern) if place.is_file())
     return {place.relative_to(folder).as_posix(): place.read_bytes() for place in places}
 
 
 def shard_contents(gallery: Path) -> list[tuple[list[dict[str, Any]], bytes]]:
-    """Facts and vectors of every shard, bit for bit."""
     stem = Gallery(gallery).stem()
     return [(read_items(shard).to_pylist(), map_vectors(shard, stem).tobytes()) for shard in shard_paths(gallery)]
 

@@ -69,7 +69,6 @@ def export(
 
 
 def pictures() -> list[Path]:
-    """Photos that come with eyespot."""
     return sorted(sample.photos().glob("explore_world_animals__*.jpg"))
 
 

@@ -86,7 +86,6 @@ def saved(folder: Path, model: Any, config: Any, processor: Any) -> Path:
 
 
 def qwen25_vl(folder: Path) -> Path:
-    """Qwen2.5-VL."""
     import transformers as t
 
     words = tokenizer(SPECIAL)
@@ -101,7 +100,6 @@ def qwen25_vl(folder: Path) -> Path:
 
 
 def qwen3_vl(folder: Path, template: str = CHATML) -> Path:
-    """Qwen3-VL."""
     import transformers as t
 
     words = tokenizer(SPECIAL)
@@ -115,7 +113,6 @@ def qwen3_vl(folder: Path, template: str = CHATML) -> Path:
 
 
 def llava(folder: Path, template: str | None = VICUNA, words: tuple[str, ...] = ("Yes", "No", "yes", "no")) -> Path:
-    """LLaVA 1.5."""
     import transformers as t
 
     tokens = tokenizer(["<image>"], bos="<s>", words=words)
@@ -126,7 +123,6 @@ def llava(folder: Path, template: str | None = VICUNA, words: tuple[str, ...] = 
 
 
 def llava_next(folder: Path) -> Path:
-    """LLaVA 1.6."""
     import transformers as t
 
     words = tokenizer(["<image>"], bos="<s>")
@@ -162,7 +158,6 @@ def _llava_patches() -> dict[str, Any]:
 
 
 def paligemma(folder: Path) -> Path:
-    """PaliGemma."""
     import transformers as t
 
     words = tokenizer(["<image>"], bos="<bos>")
@@ -178,7 +173,6 @@ def paligemma(folder: Path) -> Path:
 
 
 def blip2(folder: Path) -> Path:
-    """BLIP-2 over OPT."""
     words = tokenizer(["<image>"], bos="<s>")
     sizes = {"hidden_size": 32, "ffn_dim": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
     more = {"max_position_embeddings": 512, "word_embed_proj_dim": 32, "pad_token_id": words.pad_token_id}
@@ -213,7 +207,6 @@ def instructblip(folder: Path) -> Path:
 
 
 def instructblip_t5(folder: Path) -> Path:
-    """InstructBLIP over FLAN-T5."""
     words = tokenizer(["<image>"])
     return _instructblip(folder, words, _t5(words))
 
@@ -244,7 +237,6 @@ def _square(kind: Any, **facts: Any) -> Any:
 
 
 def blip_itm(folder: Path) -> Path:
-    """BLIP with a matching head."""
     import transformers as t
 
     words = tokenizer([], bos="[CLS]")

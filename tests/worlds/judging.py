@@ -21,7 +21,6 @@ CHAT = "/v1/chat/completions"
 
 
 def draw_colours(folder: Path, count: int) -> list[Path]:
-    """Pictures 00.png and so on, each of a colour of its own."""
     folder.mkdir(exist_ok=True)
     paths = [folder / f"{number:02}.png" for number in range(count)]
     for number, path in enumerate(paths):

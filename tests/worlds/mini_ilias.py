@@ -16,7 +16,6 @@ SIDE, CELLS = 96, 6
 
 
 def pattern(seed: int) -> Any:
-    """A grid of coloured cells, (SIDE, SIDE, 3)."""
     cells = np.random.default_rng(seed).uniform(0, 255, (CELLS, CELLS, 3))
     return cells.repeat(SIDE // CELLS, axis=0).repeat(SIDE // CELLS, axis=1)
 

@@ -85,7 +85,6 @@ class Host(BaseHTTPRequestHandler):
 
 @cache
 def bomb() -> bytes:
-    """64 MB, packed."""
     return gzip.compress(b" " * (1 << 26))
 
 
@@ -125,7 +124,6 @@ def spelled(secret: str, dice: random.Random) -> str:
 
 @contextmanager
 def misbehaving(handler: type[Host] = Host) -> Iterator[str]:
-    """Its name and port."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         Thread(target=server.serve_forever, daemon=True).start()

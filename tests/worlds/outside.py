@@ -24,7 +24,6 @@ ANSWER = "found: "  # before each answer; the programs print as well
 
 
 def loaded(what: str, folder: Path) -> Any:
-    """What the program finds."""
     child, complaints = _reader()
     assert child.stdin and child.stdout
     print(json.dumps([what, str(folder)]), file=child.stdin, flush=True)

@@ -95,5 +95,4 @@ def pipeline(count: int = 12) -> list[Step]:
 
 
 def files(work: Path) -> dict[str, bytes]:
-    """Every file of every step, bit for bit."""
     return {str(path.relative_to(work)): path.read_bytes() for path in sorted((work / "steps").rglob("*.*"))}

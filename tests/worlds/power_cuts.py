@@ -225,7 +225,6 @@ def pipeline(place: Path) -> None:
 
 
 def moments(log: Path) -> list[Moment]:
-    """What a recorder wrote down."""
     return [Moment(**json.loads(line)) for line in (log / "moments.jsonl").read_text().splitlines()]
 
 
@@ -279,7 +278,6 @@ def _tree(folder: str, path: str, names: Names, data: Data) -> Iterator[tuple[st
 
 
 def lay_out(tree: Tree, log: Path, place: Path) -> None:
-    """Make a disk in an empty folder."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     for path, digest in tree.items():
@@ -290,7 +288,6 @@ def lay_out(tree: Tree, log: Path, place: Path) -> None:
 
 
 def content(digest: str, log: Path) -> bytes:
-    """The bytes of a file of a disk."""
     flushed, torn, now = digest.partition(TORN)
     data = b"" if flushed == EMPTY else (log / flushed).read_bytes()
     if not torn:

@@ -81,13 +81,11 @@ def recipe(folder: Path, gallery: Path, models: str = DEMONSTRATION, **settings:
 
 
 def ran(place: Path, out: Path, limits: CostLimits | None = None) -> tuple[RecosPipeline, list[StepResult]]:
-    """The steps of a recipe, run."""
     making = RecosPipeline(read_recipe(place), out)
     return making, run(making.steps, making.work, making.running(limits))
 
 
 def made(place: Path, out: Path, limits: CostLimits | None = None) -> RecosSteps:
-    """The set that a recipe makes, written."""
     making, done = ran(place, out, limits)
     return write(making, done)[0]
 
@@ -184,5 +182,4 @@ def _json(value: Any) -> Response:
 
 
 def behind(url: str) -> str:
-    """The writer of a recipe, behind an address."""
     return f'writer = {{ use = "openai:writer", url = "{url}", first_rest = 0.01, attempts = 3 }}'

@@ -34,7 +34,6 @@ second = { use = "demonstration:second" }
 
 
 def photos(folder: Path, names: tuple[str, ...] = WANTED) -> Path:
-    """A gallery of some of the sample photos, with their labels."""
     with (sample.photos() / "metadata.csv").open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if Path(row["file_name"]).stem.partition("__")[2] in names]
     (folder / "pictures").mkdir(parents=True)
@@ -78,13 +77,11 @@ def recipe(folder: Path, gallery: Path, models: str = DEMONSTRATION, **settings:
 
 
 def ran(place: Path, out: Path, limits: CostLimits | None = None) -> FinishedSteps:
-    """The steps of a recipe, run."""
     pipe = RmirPipeline(read_recipe(place), out)
     return FinishedSteps(pipe, run(pipe.steps, pipe.work, pipe.running(limits)))
 
 
 def made(place: Path, out: Path, limits: CostLimits | None = None) -> FinishedSteps:
-    """The set that a recipe makes, written."""
     finished = ran(place, out, limits)
     write_set(finished, out)
     return finished
@@ -203,6 +200,5 @@ def _json(value: Any) -> Response:
 
 
 def behind(url: str) -> str:
-    """Models of a recipe that are all behind one address."""
     way = f'url = "{url}", first_rest = 0.01, attempts = 3'
     return "\n".join(f'{name} = {{ use = "openai:{name}", {way} }}' for name in ("teacher", "first", "second"))

@@ -60,7 +60,6 @@ def chat(text: str, top: Mapping[str, float] | None = None, finish: str = "stop"
 
 
 def message(text: str, stop: str = "end_turn") -> Response:
-    """An answer of Anthropic's messages."""
     usage = {"input_tokens": 100, "output_tokens": 2}
     return Response(data={"content": [{"type": "text", "text": text}], "stop_reason": stop, "usage": usage})
 
@@ -101,7 +100,6 @@ class Double:
         self.server.hang_up()
 
     def asked(self, path: str) -> list[Seen]:
-        """The requests to a path."""
         return [one for one in self.seen if one.path == path]
 
     def answer(self, seen: Seen) -> Response:

@@ -112,7 +112,6 @@ def models(cache: Path, home: Path) -> None:
 
 
 def packed(archive: Path, *folders: Path, mode: str = "w") -> None:
-    """Folders and files into a tar, by their own names."""
     with tarfile.open(archive, mode) as tar:
         for folder in folders:
             tar.add(folder, folder.name)
@@ -161,7 +160,6 @@ def inquire(data: Path) -> None:
 
 
 def wildclip(data: Path) -> None:
-    """A checkpoint as WildCLIP's."""
     tiny_models.open_clip_weights(data / "wildclip_vitb16_t1.pth", "ViT-B-16-quickgelu")
 
 
@@ -189,7 +187,6 @@ def ilias(data: Path) -> None:
 
 
 def labelled(data: Path) -> None:
-    """UnED's lists and pictures."""
     entries = []
     for number, kind in enumerate(sorted((data / "labelled").iterdir())):
         entries += [{"path": f"met/{kind.name}/{one.name}", "class_id": number} for one in sorted(kind.iterdir())]
