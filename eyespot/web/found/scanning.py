@@ -10,17 +10,15 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from eyespot.cluster.linked import LinkedIndex
 from eyespot.indexes.exact import Exact
+from eyespot.search.adapted import Scan
 from eyespot.search.collection import Collection
 from eyespot.types import AdaptedQuery, Adapter, BatchSearch, Index, Mask, NearestRows, ScanRequest, Vectors
-
-if TYPE_CHECKING:
-    from eyespot.search.adapted import Scan
 
 _ADAPTING = Lock()
 LINEAR = Lock()  # a linear adapter may have to adapt the whole gallery first
