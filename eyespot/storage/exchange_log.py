@@ -102,7 +102,7 @@ def _parted(value: Any, parts: dict[str, str], whole: bool) -> Any:
     if not whole and isinstance(value, str) and GAP in value:
         return {TEXTS: [_parted(paragraph, parts, False) for paragraph in value.split(GAP)]}
     if whole or alike or isinstance(value, str):
-        digest = json_sha256(value)[:32]
+        digest = json_sha256(value)[:16]
         parts[digest] = text
         return {PART: digest}
     if isinstance(value, list):
