@@ -17,6 +17,8 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from io import BytesIO
+from pathlib import Path
 from typing import Any, Literal
 
 from fastapi import Response
@@ -85,6 +87,15 @@ def json_file(value: Any, name: str, indent: int | None = None) -> Response:
     """A JSON document, in which a byte of a path that is not UTF-8 is an escape."""
     data = json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "backslashreplace")
     return attachment(data, "application/json", f"{name}.json")
+
+
+def zip_file(folder: Path, name: str, prefix: str = "") -> Response:
+    """The files of a folder, packed; `prefix` stands before their names."""
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.iterdir()):
+            archive.write(file, f"{prefix}{file.name}")
+    return attachment(packed.getvalue(), "application/zip", f"{name}.zip")
 
 
 def download(
