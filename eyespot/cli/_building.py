@@ -218,6 +218,5 @@ def tell_lapsed(queues: Iterable[Path]) -> None:
 
     for queue in queues:
         if count := len(Queue(queue).lapsed()):
-            warn(
-                f"{count:,} decisions on {queue} no longer stand, because what was seen has changed; decide them again"
-            )
+            lapsed = quantity(count, f"decision on {queue} no longer stands", f"decisions on {queue} no longer stand")
+            warn(f"{lapsed}, because what was seen has changed; decide again")

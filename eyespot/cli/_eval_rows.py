@@ -17,7 +17,7 @@ from eyespot.cli._eval_inputs import EvalInputs, is_file, results_of
 from eyespot.cli.console import exit_if_failed, print_json, print_line, progress_bar, sentence_of, warn
 from eyespot.cli.settings import gallery_here
 from eyespot.settings import DEPTH
-from eyespot.types import EyespotError, NothingFound, UsageError
+from eyespot.types import EyespotError, NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, Evaluation, GallerySearcher, Task
@@ -230,7 +230,7 @@ def evaluate_rows(inputs: EvalInputs, rows: Sequence[EvalSettings], json: bool) 
         out = rows[0].out.expanduser()
         _write(out / "tables.md", as_markdown(tables))
         _write(out / "tables.tex", as_latex(tables))
-        warn(f"{len(summaries)} reports and their tables are in {out}; look at {out / 'tables.md'}")
+        warn(f"{quantity(len(summaries), 'report')} with tables in {out}; look at {out / 'tables.md'}")
     if json:
         print_json({"benchmark": benchmark.name, "split": split, "rows": summaries, "failed": failed})
     else:

@@ -113,7 +113,7 @@ def listed(
         warn(f"left out: {quantity(len(lacking), 'photo')} that the gallery lacks, such as {lacking[0]}")
     fields = {"query": id, "new": new, "listed": every, "unknown": len(lacking)}
     more = "; the same line adds those that come next" if nearest and new else ""
-    print_result(fields, [f"{new} new photos on the list, {every} in all{more}"], json)
+    print_result(fields, [f"{quantity(new, 'new photo')} on the list, {every} in all{more}"], json)
 
 
 # -- labelling ------------------------------------------------------------------------------------------------------
@@ -156,7 +156,8 @@ def mark(
             raise UsageError(f"{many} on no list of {id}, such as {min(strange)}; list them first")
         changed = store.mark(id, who, marks)
     if several := len(given) - len(marks):
-        warn(f"{several} lines name a photo that a later line marks; the last mark of each photo counts")
+        lines = quantity(several, "line names", "lines name")
+        warn(f"{lines} a photo that a later line marks; the last mark of each photo counts")
     fields = {"query": id, "changed": changed, "given": len(marks)}
     print_result(fields, [f"{quantity(changed, 'mark')} changed, {len(marks) - changed} were so already"], json)
     if not json and (empty := sum(mark is None for mark in marks.values())):

@@ -201,7 +201,7 @@ def names(
     for summary in summaries:
         warn_all(f"left out: {one.file}:{one.line} {one.reason}" for one in summary.failures[:SHOWN])
         if summary.failed > SHOWN:
-            warn(f"and {summary.failed - SHOWN:,} more rows of {summary.file.name}; --json lists them")
+            warn(f"and {quantity(summary.failed - SHOWN, 'more row')} of {summary.file.name}; --json lists them")
     exit_if_failed(failed)
 
 

@@ -10,7 +10,7 @@ import typer
 from eyespot.cli.console import print_result, print_summary, warn
 from eyespot.cli.settings import flag, gallery_here, gallery_option, group, json_option
 from eyespot.settings.judge import LedgerSetting, PricesSetting
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.ledger.judgements import Judgements
@@ -121,7 +121,7 @@ def export(
             if not len(combined):
                 raise NothingFound(f"{place} has no verdict on these queries; judge first, or name other queries")
             if others := set(judgements.queries()) - set(names):
-                warn(f"{len(others)} judged queries are not among those named and are left out")
+                warn(f"left out: {quantity(len(others), 'judged query')} not among those named")
             write_qrels(combined, to)
             counts = {"queries": len(combined), "judgements": len(combined.grade)}
         else:

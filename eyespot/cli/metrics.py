@@ -10,7 +10,7 @@ import typer
 from eyespot.cli.console import print_result, warn, warn_all
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, json_option
 from eyespot.settings.measure import NORM, TIES, USUAL, ScoringSettings
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.metrics import Measure, Rules, Scores
@@ -76,8 +76,8 @@ def itself_aside(run: Run, qrels: Qrels, settings: ScoringSettings, name: str = 
     if found and settings.ignore_self:
         return run.without(found.values())
     if found:
-        ranked = f"{len(found)} of {len(run)} queries rank an image of their own id, which counts as not relevant"
-        warn(f"{f'{name}: ' * bool(name)}{ranked}; --ignore-self leaves it out")
+        ranked = f"{len(found)} of {quantity(len(run), 'query')} rank an image of their own id"
+        warn(f"{f'{name}: ' * bool(name)}{ranked}, which counts as not relevant; --ignore-self leaves it out")
     return run
 
 

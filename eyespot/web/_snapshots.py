@@ -12,7 +12,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.view import Gallery
 from eyespot.search.collection import Collection
 from eyespot.search.index_choice import EXACT, folder_of, read_stored
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, UsageError, quantity
 from eyespot.web._settings import ServerSettings
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.masks import FactStore
@@ -62,7 +62,7 @@ class SearchTier:
             return ""
         if notes := self._link.notes:
             return f"{notes[0]}\n"
-        return f"{self._link.alive()} of {self._link.workers} workers on Ray answer\n"
+        return f"{self._link.alive()} of {quantity(self._link.workers, 'worker')} on Ray answer\n"
 
     def close(self) -> None:
         """End the workers."""

@@ -18,7 +18,7 @@ from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, it
 from eyespot.web._judging import Mark, judge_key_of, judge_of, judged_now, judged_together, take_back
 from eyespot.web._problems import Problem, leads_to
 from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, query_of
-from eyespot.web._security import needs, person_of
+from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
 from eyespot.web.downloads import Format, download
@@ -164,10 +164,9 @@ def run(
 
 
 @router.get("/runs/{id}/calibration", tags=["runs"])
-def calibration(request: Request, state: State, id: str) -> Response:
+def calibration(state: State, person: Reader, id: str) -> Response:
     """How many of the first hits are relevant by the verdicts there are, and what to judge to know it better."""
-    result, person = state.searches.results[id], person_of(request)
-    result = result.root
+    result = state.searches.results[id].root
     if result.query is None:
         raise UsageError("verdicts are on words or a picture; search for some")
     judge_key = judge_key_of(person)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
-from zipfile import ZipFile
 
 from fastapi import APIRouter, Depends, Query as Parameter, Request, Response
 from pydantic import BaseModel
@@ -26,7 +24,7 @@ from eyespot.web._search_params import Given, Name, SearchParams, query_of
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role
 from eyespot.web._state import AppState, State
-from eyespot.web.downloads import attachment, file_name
+from eyespot.web.downloads import file_name, zip_file
 from eyespot.web.found.derived import verdict_of
 from eyespot.web.found.facets import facets_of
 
@@ -69,26 +67,22 @@ def blind_photo(request: Request, state: State, given: Given, id: str) -> Respon
     snapshot, query = state.snapshots.current(given.encoder), _query(state, given)
     item = item_of(snapshot.facts([existing_row(snapshot, id)])[0])
     known = verdicts_on(state.ledger.readable.judgements, query, [id], judge_of(person_of(request)))
-    about: dict[str, Any] = {"item": item, "verdict": verdict_of(known.get(id))}
-    return page(request, "count_photo.html", **about)
+    return page(request, "count_photo.html", item=item, verdict=verdict_of(known.get(id)))
 
 
 @router.get("/count/answer.zip")
 def answer(request: Request, state: State, given: Given, counted: Counted) -> Response:
     """The table, the figure, the page, the methods, and the files that the same answer is made of again."""
     made = _estimate(state, given, counted, judge_of(person_of(request)))
-    written = BytesIO()
-    with TemporaryDirectory(prefix="eyespot-") as folder, ZipFile(written, "w") as archive:
+    name = file_name(f"{given.q} by {counted.group or 'photos'}")
+    with TemporaryDirectory(prefix="eyespot-") as folder:
         made.write_table(Path(folder) / "answer.csv")
         made.write_html(Path(folder) / "answer.html")
         made.write_figure(Path(folder) / "answer.svg")
         with suppress(UsageError):  # no font for the letters of a group
             made.write_figure(Path(folder) / "answer.png")
-        for place in sorted(Path(folder).iterdir()):
-            archive.write(place, place.name)
-        archive.writestr("methods.txt", made.methods)
-    name = file_name(f"{given.q} by {counted.group or 'photos'}")
-    return attachment(written.getvalue(), "application/zip", f"{name}.zip")
+        (Path(folder) / "methods.txt").write_text(made.methods, "utf-8")
+        return zip_file(Path(folder), name)
 
 
 def can_count(given: SearchParams) -> bool:

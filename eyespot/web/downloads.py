@@ -17,6 +17,8 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from io import BytesIO
+from pathlib import Path
 from typing import Any, Literal
 
 from fastapi import Response
@@ -75,6 +77,27 @@ def attachment(data: bytes, media: str, name: str) -> Response:
     return Response(data, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
 
+def csv_file(items: Sequence[Mapping[str, Any]], name: str) -> Response:
+    """A table of photos, with a column for each field that one of them has."""
+    columns = list(dict.fromkeys(column for item in items for column in item if column != "thumbnail"))
+    return attachment(csv_bytes(columns or ["id"], items), "text/csv; charset=utf-8", f"{name}.csv")
+
+
+def json_file(value: Any, name: str, indent: int | None = None) -> Response:
+    """A JSON document, in which a byte of a path that is not UTF-8 is an escape."""
+    data = json.dumps(value, ensure_ascii=False, indent=indent).encode("utf-8", "backslashreplace")
+    return attachment(data, "application/json", f"{name}.json")
+
+
+def zip_file(folder: Path, name: str, prefix: str = "") -> Response:
+    """The files of a folder, packed; `prefix` stands before their names."""
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(folder.iterdir()):
+            archive.write(file, f"{prefix}{file.name}")
+    return attachment(packed.getvalue(), "application/zip", f"{name}.zip")
+
+
 def download(
     state: AppState,
     result: RankedResult,
@@ -106,11 +129,9 @@ def download(
             "notes": result.notes,
             "items": hits,
         }
-        data = json.dumps(about, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
-        return attachment(data, "application/json", f"{name}.json")
+        return json_file(about, name, indent=1)
     if format == "csv":
-        columns = list(dict.fromkeys(column for hit in hits for column in hit if column != "thumbnail"))
-        return attachment(csv_bytes(columns, hits), "text/csv; charset=utf-8", f"{name}.csv")
+        return csv_file(hits, name)
     if format == "trec":
         lines = []
         for one in hits:

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, Field
 
 from eyespot.extras import needed
 from eyespot.settings.search import RankingSettings
-from eyespot.types import EyespotError, NothingFound
+from eyespot.types import EyespotError, NothingFound, quantity
 from eyespot.web._items import item_of, title_of
 from eyespot.web._judging import judge_key_of
 from eyespot.web._pages import Link, page
@@ -145,7 +145,7 @@ def items(
     """The photos at these places in the list of points."""
     shown = _map(state, encoder, version)
     if not all(0 <= one < len(shown.rows) for one in at):
-        raise Problem(404, f"the map has {len(shown.rows)} photos; ask for places from 0 on")
+        raise Problem(404, f"the map has {quantity(len(shown.rows), 'photo')}; ask for places from 0 on")
     found = map(item_of, shown.snapshot.facts(shown.rows[at].tolist()))
     return JSONResponse({"items": [item | {"name": title_of(item)} for item in found]})
 

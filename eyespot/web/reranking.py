@@ -87,7 +87,7 @@ def start_judging(state: AppState, result: RankedResult, name: str, most: int | 
     plain, stands = result.origin or result, standing(state, result, name)
     photos = stands.planned.to_ask
     if most is not None and photos > most and not stands.running:
-        raise Problem(409, f"{photos} photos would be asked about by now, not {most}; look at the cost again")
+        raise Problem(409, f"it would ask about {quantity(photos, 'photo')} by now, not {most}; look at the cost again")
     if not photos:
         return stands
     # An error now if nothing can be written there

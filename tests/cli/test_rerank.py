@@ -431,7 +431,7 @@ def test_a_file_of_queries_gives_their_ids_and_leaves_the_others_out(verdicts: P
     shown = done(*line, "--queries", verdicts.parent / "queries.csv")
 
     assert (verdicts.parent / "q.txt").read_text() == "17 0 a 1\n17 0 b 0\n"
-    assert shown.stderr == "eyespot: 1 judged queries are not among those named and are left out\n"
+    assert shown.stderr == "eyespot: left out: 1 judged query not among those named\n"
 
 
 def test_a_table_has_failures_too_and_for_qrels_one_of_several_judges_must_be_named(verdicts: Path) -> None:

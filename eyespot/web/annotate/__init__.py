@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
@@ -29,7 +27,7 @@ from eyespot.web.annotate._disputes import agreement_figures
 from eyespot.web.annotate._grid import What, grow_list, list_all, query_of_words
 from eyespot.web.annotate._overview import TableRequest, next_of, people_of
 from eyespot.web.annotate._session import LONGEST_ID, AnnotationSession, Id, Session, annotator, new_router
-from eyespot.web.downloads import attachment
+from eyespot.web.downloads import zip_file
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.snapshot import Snapshot
 
@@ -159,14 +157,11 @@ def remove(at: Session, query: Annotated[str, Form(max_length=LONGEST_ID)]) -> R
 @router.get("/set.zip")
 def take_away(at: Session, without_flagged: bool = False) -> Response:
     """All that is labelled, as `eyespot annotate export` writes it; `NothingFound` if nothing is."""
-    left_out, packed = at.store.team.flags.images() if without_flagged else set[str](), BytesIO()
+    left_out = at.store.team.flags.images() if without_flagged else set[str]()
     with TemporaryDirectory(prefix="eyespot-set-") as folder:
         out = Path(folder) / "labelled"
         write(at.store, without_photos(every(at.store), left_out), out)
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in sorted(out.iterdir()):
-                archive.write(file, f"{out.name}/{file.name}")
-    return attachment(packed.getvalue(), "application/zip", "labelled.zip")
+        return zip_file(out, out.name, f"{out.name}/")
 
 
 @router.get("/label")

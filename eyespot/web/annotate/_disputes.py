@@ -54,9 +54,7 @@ def flag(request: Request, at: Session, state: State, given: Annotated[Flagging,
 def flagged(request: Request, at: Session) -> Response:
     """All photos with flags, who saw what on them, and when."""
     who = at.annotator_name()
-    shown: dict[str, Any] = {"found": at.store.team.flags.all(), "me": name_of(who)}
-    shown |= {"moment": moment}
-    return page(request, "annotate_flagged.html", **shown)
+    return page(request, "annotate_flagged.html", found=at.store.team.flags.all(), me=name_of(who), moment=moment)
 
 
 @router.get("/flagged.csv")
@@ -105,8 +103,8 @@ def _card_facts(at: AnnotationSession) -> dict[str, Any]:
     raised: dict[str, list[team_store.Flag]] = {}
     for flag in at.store.team.flags.all():
         raised.setdefault(flag.image, []).append(flag)
-    facts: dict[str, Any] = {"moment": moment, "raised": raised}
-    return facts | {"allowed": at.store.team.allows(OWN_DISPUTES), "me": name_of(at.annotator_name())}
+    allowed, me = at.store.team.allows(OWN_DISPUTES), name_of(at.annotator_name())
+    return {"moment": moment, "raised": raised, "allowed": allowed, "me": me}
 
 
 def moment(at: float) -> str:

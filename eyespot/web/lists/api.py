@@ -16,7 +16,6 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.ledger.photo_lists import ListQuery, PhotoList
-from eyespot.storage.tables import csv_bytes
 from eyespot.types import Judgement, NothingFound, Query as Asking, UsageError
 from eyespot.web._items import item_of
 from eyespot.web._judging import NOBODY, PROMPT, judge_of, majority, verdicts_by
@@ -29,8 +28,9 @@ from eyespot.web._state import AppState, State
 from eyespot.web.downloads import (
     FORMATS as RUN_FORMATS,
     PhotoFormat,
-    attachment,
+    csv_file,
     file_name,
+    json_file,
     photos_response,
     readable_fields,
 )
@@ -205,11 +205,9 @@ def download(
         shown.append(fields | {"verdicts": by_person})
     name = file_name(one.name)
     if wanted.format == "csv":
-        columns = list(dict.fromkeys(column for item in shown for column in item if column != "thumbnail"))
-        return attachment(csv_bytes(columns or ["id"], shown), "text/csv; charset=utf-8", f"{name}.csv")
+        return csv_file(shown, name)
     if wanted.format == "json":
-        data = json.dumps({"name": one.name, "items": items if wanted.all_columns else shown}, ensure_ascii=False)
-        return attachment(data.encode("utf-8", "backslashreplace"), "application/json", f"{name}.json")
+        return json_file({"name": one.name, "items": items if wanted.all_columns else shown}, name)
     snapshot = state.snapshots.current()
     how: dict[str, Any] = {"name": name, "heading": one.name, "head": request.headers}
     return photos_response(state, snapshot, shown, person, kind=wanted.format, **how)
@@ -234,9 +232,9 @@ def list_to_manage(state: AppState, person: User, id: str) -> PhotoList:
 def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], list[str], list[ListQuery]]:
     """The photos that are wanted, the ids that the gallery has not, and the queries that they come from."""
     params = params_of(wanted.query) if wanted.query else None
+    query = None if params is None else query_of(params, state.cache.uploads)
     ids = list(wanted.items)
     if wanted.verdict is not None:
-        query = query_of(params, state.cache.uploads) if params is not None else None
         if query is None:
             raise UsageError("verdicts are on words or a picture; give the search in `query`, such as q=heron")
         everybody = "everybody" if wanted.everybody else None
@@ -251,11 +249,10 @@ def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], 
     here = (state.snapshots.current().rows_by_id(ids) >= 0).tolist()
     there = [id for id, known in zip(ids, here, strict=True) if known]
     unknown = [id for id, known in zip(ids, here, strict=True) if not known]
-    search_query = None if params is None else query_of(params, state.cache.uploads)
-    if params is None or search_query is None:
+    if params is None or query is None:
         return there, unknown, []
     # As a list keeps them, known to the ledger
-    digest = state.ledger.writable.judgements.enter([search_query])[search_query]
+    digest = state.ledger.writable.judgements.enter([query])[query]
     return there, unknown, [ListQuery(digest, params.q or "a picture", params.plain.address())]
 
 

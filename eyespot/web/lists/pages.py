@@ -33,15 +33,13 @@ from eyespot.web.lists.api import (
 )
 from eyespot.web.lists.shared import MARKS, PAGE, First
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(prefix="/lists", include_in_schema=False, dependencies=[Depends(needs(Role.ANNOTATOR))])
 LINKS = (Link("Lists", "/lists", Role.ANNOTATOR),)
-annotator = Depends(needs(Role.ANNOTATOR))
-Terms = Annotated[LinkTerms, Form()]
 Text = Annotated[str, Form(max_length=300)]
 Items = Annotated[list[Annotated[str, Field(max_length=500)]], Form(max_length=PAGE)]
 
 
-@router.get("/lists", dependencies=[annotator])
+@router.get("")
 def lists(request: Request, state: State, person: Annotator, part: Annotated[Name, Query()] = None) -> Response:
     """All lists, to be searched by name and by the words of their queries."""
     found = [fields_of(state.ledger, one) for one in state.ledger.readable.lists.all(part or "")]
@@ -50,7 +48,7 @@ def lists(request: Request, state: State, person: Annotator, part: Annotated[Nam
     return page(request, "lists.html", lists=found, part=part or "", every=every, me=maker_of(person), shared=shared)
 
 
-@router.get("/lists/{id}", dependencies=[annotator])
+@router.get("/{id}")
 def one_list(request: Request, state: State, person: Annotator, id: Id, first: First = 0) -> Response:
     """A list with its photos, and all that can be done with it."""
     one = state.ledger.readable.lists.find(id)
@@ -69,7 +67,7 @@ def one_list(request: Request, state: State, person: Annotator, id: Id, first: F
 # -- what forms do, also without scripts ----------------------------------------------------------------------------
 
 
-@router.post("/lists", dependencies=[annotator])
+@router.post("")
 def make(
     state: State,
     person: Annotator,
@@ -84,20 +82,20 @@ def make(
     return RedirectResponse(f"/lists/{made.id}", 303)
 
 
-@router.get("/lists/{id}/delete", dependencies=[annotator])
+@router.get("/{id}/delete")
 def ask_to_delete(request: Request, state: State, person: Annotator, id: Id) -> Response:
     """Whether the list is to be forgotten."""
     return page(request, "list_delete.html", one=list_to_manage(state, person, id))
 
 
-@router.post("/lists/{id}/delete", dependencies=[annotator])
+@router.post("/{id}/delete")
 def delete(state: State, person: Annotator, id: Id) -> Response:
     """Forget the list."""
     state.ledger.writable.lists.delete(list_to_manage(state, person, id).id)
     return RedirectResponse("/lists", 303)
 
 
-@router.post("/lists/{id}/link", dependencies=[annotator])
+@router.post("/{id}/link")
 def link(request: Request, state: State, person: Annotator, id: Id, terms: Annotated[LinkTerms, Form()]) -> Response:
     """A new link, shown this once."""
     one = list_to_manage(state, person, id)
@@ -105,7 +103,7 @@ def link(request: Request, state: State, person: Annotator, id: Id, terms: Annot
     return page(request, "list_link.html", one=one, address=address, terms=terms)
 
 
-@router.post("/lists/{id}/annotate", dependencies=[annotator])
+@router.post("/{id}/annotate")
 def annotate(state: State, at: Annotated[AnnotationSession, Depends(session_of)], id: Id) -> Response:
     """To the page on which the list's words are labelled to the end, the nearest photos and its own among them."""
     if not at.who:  # first to where somebody says their name
@@ -124,7 +122,7 @@ def annotate(state: State, at: Annotated[AnnotationSession, Depends(session_of)]
     return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
 
 
-@router.post("/lists/{id}/{act}", dependencies=[annotator])
+@router.post("/{id}/{act}")
 def change(
     state: State,
     person: Annotator,
