@@ -75,22 +75,16 @@ def shortfalls(made: FinishedSteps) -> list[MissingQueries]:
 def left_after(made: FinishedSteps, kind: str) -> dict[str, int]:
     """The photos asked about, then how many queries of a kind are left after what each setting decides."""
     settled = [(one["query"], *settle_votes(one, len(made.seats))) for one in made.triplets if one["kind"] == kind]
-    least, apart = made.pipe.settings("confident").least, drops(made.of("split").folder)
-    asked, checked, queries, shared = (
-        sum(one["kind"] == kind for one in records)
-        for records in (
-            *map(made.records, ("questions", "checked", "queries")),
-            (one.record for one in apart if one.reason != SURPLUS),
-        )
-    )
+    least, lost = made.pipe.settings("confident").least, drops(made.of("split").folder)
+    count = {at: sum(one["kind"] == kind for one in made.records(at)) for at in ("questions", "checked", "queries")}
     return {
         "inputs": made.of("inputs").counts.kept,
-        "the prompt of questions": asked,
-        "the prompt of checked": checked,
+        "the prompt of questions": count["questions"],
+        "the prompt of checked": count["checked"],
         "images and texts of candidates": len({query for query, answers, _ in settled if answers}),
         "least of confident": len({query for query, answers, share in settled if answers and share >= least}),
-        "doubt of confident": queries,
-        "apart of split": queries - shared,
+        "doubt of confident": count["queries"],
+        "apart of split": count["queries"] - sum(it.record["kind"] == kind for it in lost if it.reason != SURPLUS),
     }
 
 
