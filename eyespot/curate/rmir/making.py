@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from eyespot.curate.rmir import audit, demonstration, files, questions
 from eyespot.curate.rmir.files import COLUMNS, FinishedSteps
-from eyespot.curate.rmir.panel import ABSTAIN, FALSE, TEST, TRAIN, TRUE, settle_votes
+from eyespot.curate.rmir.panel import ABSTAIN, FALSE, SURPLUS, TEST, TRAIN, TRUE, settle_votes
 from eyespot.curate.rmir.pipeline import ASKED, RmirPipeline
 from eyespot.curate.rmir.quality import CUTOFFS, Shortcut, audit_tables, leaks, quality_checks, shortcuts
 from eyespot.curate.set_folder import SetFolder, SharePicture, datasheet, write_cards
@@ -63,16 +63,32 @@ def shortfalls(made: FinishedSteps) -> list[MissingQueries]:
     found = []
     for split, wanted in made.pipe.settings("inputs").want.items():
         for kind in made.kinds:
-            stages = [sum(one["kind"] == kind for one in made.records(name)) for name in STAGES.values()]
-            stages.append(sum(one["kind"] == kind for one in made.in_split(split)))
-            lost = [before - after for before, after in pairwise([made.of("inputs").counts.kept, *stages])]
-            if stages[-1] < wanted:
-                found.append(MissingQueries(split, kind, wanted, stages[-1], OWED[lost.index(max(lost))]))
+            there = sum(one["kind"] == kind for one in made.in_split(split))
+            left = {**left_after(made, kind), "threshold of split": there}
+            steps = zip([*left][1:], pairwise(left.values()), strict=True)
+            lost = {name: before - after for name, (before, after) in steps}
+            if there < wanted:
+                found.append(MissingQueries(split, kind, wanted, there, max(lost, key=lambda name: lost[name])))
     return found
 
 
+def left_after(made: FinishedSteps, kind: str) -> dict[str, int]:
+    """The photos asked about, then how many queries of a kind are left after what each setting decides."""
+    settled = [(one["query"], *settle_votes(one, len(made.seats))) for one in made.triplets if one["kind"] == kind]
+    least, lost = made.pipe.settings("confident").least, drops(made.of("split").folder)
+    count = {at: sum(one["kind"] == kind for one in made.records(at)) for at in ("questions", "checked", "queries")}
+    return {
+        "inputs": made.of("inputs").counts.kept,
+        "the prompt of questions": count["questions"],
+        "the prompt of checked": count["checked"],
+        "images and texts of candidates": len({query for query, answers, _ in settled if answers}),
+        "least of confident": len({query for query, answers, share in settled if answers and share >= least}),
+        "doubt of confident": count["queries"],
+        "apart of split": count["queries"] - sum(it.record["kind"] == kind for it in lost if it.reason != SURPLUS),
+    }
+
+
 STAGES = {"asked": "questions", "keeping the rules": "checked", "with a sure target": "queries", "in the set": "split"}
-OWED = ("the prompt of questions", "the prompt of checked", "least of confident", "apart", "threshold of split")
 
 
 def write_set(

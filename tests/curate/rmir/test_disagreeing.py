@@ -84,6 +84,12 @@ def test_what_is_in_doubt_anywhere_leaves_everywhere(retrieved: FinishedSteps, c
     assert making.summary(retrieved) == found
 
 
+def test_what_each_setting_leaves(retrieved: FinishedSteps) -> None:
+    """Of seven photos: the hook and the nail break rules, and the water has a sure target, whose photo left."""
+    left = {kind: list(making.left_after(retrieved, kind).values()) for kind in retrieved.kinds}
+    assert left == {"functional": [7, 2, *[1] * 5], "temporal": [7, 2, *[1] * 5], "causal": [7, 2, 2, 2, 2, 1, 1]}
+
+
 def test_reasons_of_losses(retrieved: FinishedSteps) -> None:
     losses = {name: retrieved.of(name).counts.dropped for name in ("checked", "judged", "confident", "queries")}
 
