@@ -13,7 +13,7 @@ from eyespot.cli.console import escaped, print_result, warn, warn_all
 from eyespot.cli.metrics import itself_aside, scored, scoring_of
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, gallery_here, gallery_option, json_option
 from eyespot.settings.measure import PageSettings, ScoringSettings
-from eyespot.types import EyespotError, NothingFound, Qrels, Run, UsageError, quantity
+from eyespot.types import EyespotError, NothingFound, Qrels, Run, UsageError
 
 if TYPE_CHECKING:
     from eyespot.metrics import Compared, Comparison
@@ -163,8 +163,7 @@ def encoders(
         shown = pair.corrected_p < LEVEL  # an interval of few queries is too narrow to say so
         better = "" if not shown else pair.run if pair.difference > 0 else comparison.baseline
         finding = f"{better} ranks them better" if better else f"no difference from {pair.run} is shown"
-        basis = f"{quantity(len(mixed), 'query')} with {quantity(sum(map(len, mixed.values())), 'verdict')}"
-        lines.append(f"{finding}, by {basis}")
+        lines.append(f"{finding}, by {len(mixed)} queries with {sum(map(len, mixed.values()))} verdicts")
     print_result(comparison.as_json(0, False) | {"queries": len(mixed)}, lines, json)
 
 
@@ -216,8 +215,7 @@ def _write_page(
         pictures |= from_gallery(place, [image for image in wanted if image not in pictures])
     if lacking := len(wanted) - len(pictures):
         way_out = "name the gallery that has them with -g, or the folder with --images"
-        share = f"{lacking} of the page's {quantity(len(wanted), 'image')}"
-        warn(f"{share} were not found and are shown by their ids; {way_out}")
+        warn(f"{lacking} of the page's {len(wanted)} images were not found and are shown by their ids; {way_out}")
     chosen, pictures = linked(checked_address(shown.page), chosen, pictures)
     first = _first_measure(comparison)
     title = f"{', '.join(pair.run for pair in first)} against {comparison.baseline}"

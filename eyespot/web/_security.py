@@ -23,7 +23,6 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from eyespot.types import quantity
 from eyespot.web._problems import Problem, problem_json, wants_page
 from eyespot.web._settings import Access, Role, ServerSettings, User, digest_of
 
@@ -75,12 +74,6 @@ def needs(role: Role) -> Callable[[Request], User]:
         return person
 
     return check
-
-
-def too_many(what: str, wait: int) -> Problem:
-    """The answer after too many wrong guesses: when to try again."""
-    sentence = f"too many wrong {what}; try again in {quantity(wait, 'second')}"
-    return Problem(429, sentence, {"Retry-After": str(wait)})
 
 
 class LoginThrottle:
@@ -191,7 +184,9 @@ class AuthMiddleware:
         if found is None:
             # What is said of a token that is nobody's
             if wait := self.guesses.wait(address):
-                problem = too_many("tokens", wait)
+                problem = Problem(
+                    429, f"too many wrong tokens; try again in {wait} seconds", {"Retry-After": str(wait)}
+                )
             else:
                 self.guesses.record(address, digest_of(token))
                 problem = Problem(

@@ -82,8 +82,7 @@ def items(state: State, given: Given, cursor: Cursor = None, limit: Limit = PAGE
 def item(state: State, id: str) -> Response:
     """All that is known of an item."""
     snapshot = state.snapshots.current()
-    row = existing_row(snapshot, id)
-    return JSONResponse(item_of(snapshot.facts([row])[0]))
+    return JSONResponse(item_of(snapshot.facts([existing_row(snapshot, id)])[0]))
 
 
 @router.get("/columns", tags=["items"])
@@ -118,8 +117,7 @@ def video(state: State, person: Reader, id: Annotated[str, Path(max_length=100)]
     if person.role < (needed := state.settings.originals):
         raise Problem(403, f"videos are original files, for the role {needed.name.lower()}; ask the owner")
     snapshot = state.snapshots.current()
-    row = existing_row(snapshot, id)
-    return video_response(id, snapshot.places(row))
+    return video_response(id, snapshot.places(existing_row(snapshot, id)))
 
 
 @router.post(

@@ -17,7 +17,7 @@ from eyespot.photos.videos.addresses import file_of
 from eyespot.types import NothingFound
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
-from eyespot.web._security import NOBODY, address_of, too_many
+from eyespot.web._security import NOBODY, address_of
 from eyespot.web._settings import digest_of
 from eyespot.web._state import AppState, State
 from eyespot.web.downloads import MOST, file_name, photos_response
@@ -59,7 +59,7 @@ def enter(request: Request, state: State, token: Token, password: str = Form("",
     guesses, address = request.scope["access"].guesses, address_of(request.scope)
     if terms["password"] and not hmac.compare_digest(hashed(password, token), terms["password"]):
         if wait := guesses.wait(address):
-            raise too_many("passwords", wait)
+            raise Problem(429, f"too many wrong passwords; try again in {wait} seconds", {"Retry-After": str(wait)})
         guesses.record(address, digest_of(password))
         return _ask(request, token, "This is not the password of the link.")
     answer = RedirectResponse(f"/shared/{token}", 303)
