@@ -83,7 +83,8 @@ def packed(outcomes: list[Outcome], line: bytes) -> bytes:
 
     Nothing says that the record goes on as it came.
     """
-    if [type(one) for one in outcomes] == [Keep] and outcomes[0][1] is None and line_of(outcomes[0].record) == line:
+    only = outcomes[0] if len(outcomes) == 1 else None
+    if isinstance(only, Keep) and only.of is None and line_of(only.record) == line:
         return b""
     deflating = zlib.compressobj(6, zdict=line[-WINDOW:])
     return deflating.compress(line_of([[_NAMES[type(one)], *one] for one in outcomes])) + deflating.flush()
