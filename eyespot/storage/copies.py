@@ -265,9 +265,11 @@ def rescue(path: Path) -> bool:
         sound = place.exists() and _is_sound(place)
         if not re.fullmatch(r"\w+", table) or (sound and closed and _behind(table) not in digests):
             continue
-        all_there = False
         rows = [row for batch in _batches(place) for row in batch] if sound else []
         found, columns, at = _readable(path, table)
+        if closed and not found and not place.exists() and place.name not in digests:
+            continue  # an empty table has no copy
+        all_there = False
         if distinct := {tuple(row[key] for key in at): row for row in [*rows, *found]} if columns else {}:
             _write_rows(place, columns, iter(distinct.values()))
         elif not sound:
