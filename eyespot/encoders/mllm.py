@@ -94,8 +94,6 @@ class MultimodalEncoder(PictureEncoder):
         with torch.inference_mode(), hub.quiet():
             return in_batches(encode, shown, self.batch, self.space.dim)
 
-    # what stands there, and where it is read
-
     def query_vectors(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The vectors of queries, (n, dim): after reasoning where the family reasons."""
         return self.reasoned(shown) if self.family.thought else self.embedded(shown)

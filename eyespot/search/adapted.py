@@ -119,8 +119,7 @@ class Adapted:
     def of(cls, collection: Collection, checkpoint: Path | str, k: int = 100, mask: Mask | None = None) -> Adapted:
         """The stage for a collection, under a QuARI checkpoint; in a chain it re-ranks the first k hits."""
         adapter: Adapter = rooms.load("adapters", f"quari:{checkpoint}")
-        mask = collection.allowed() if mask is None else mask
-        return cls(collection.view, collection.encoder, adapter, k, mask, k, collection.scan)
+        return cls(collection.view, collection.encoder, adapter, k, collection.allowed(mask), k, collection.scan)
 
     @cached_property
     def scan(self) -> Scan | LinearIndex:

@@ -69,7 +69,7 @@ class ByWords:
     @classmethod
     def of(cls, collection: Collection, k: int = 100, mask: Mask | None = None, by: str = "both") -> ByWords:
         """The stage for a collection: over all its pictures if `mask` is None."""
-        mask = collection.allowed() if mask is None else mask
+        mask = collection.allowed(mask)
         return cls(collection.view, collection.encoder, collection.index, collection.words, k, mask, by)
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:

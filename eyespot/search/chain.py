@@ -134,7 +134,7 @@ def chain_of(
         from eyespot.search.adapted import adapter_named
 
         adapter = adapter_named(settings.adapt)
-    mask = collection.allowed() if mask is None else mask
+    mask = collection.allowed(mask)
     opened = {"view": collection.view, "encoder": vectors or collection.encoder, "mask": mask, "k": k}
     ranking = _ranking(collection, settings, opened, adapter=adapter, named=named, reranks=reranks, depth=depth)
     stage: Stage = ranking

@@ -319,8 +319,10 @@ class Collection:
         run.header |= {"query": "", "heading": "Newest first", "pictures": [], "by_date": True}
         return run
 
-    def allowed(self, where: str | Condition | None = None, progress: Progress = no_progress) -> Mask:
-        """The rows that a search may find, (rows,); `NothingFound` if there is none."""
+    def allowed(self, where: str | Condition | Mask | None = None, progress: Progress = no_progress) -> Mask:
+        """The rows that a search may find, (rows,), a mask as it is; `NothingFound` if there is none."""
+        if isinstance(where, np.ndarray):
+            return where
         live = self.view.live
         if where is not None:
             from eyespot.gallery import filters

@@ -36,8 +36,7 @@ class Nearest:
     @classmethod
     def of(cls, collection: Collection, k: int = 100, mask: Mask | None = None) -> Nearest:
         """The stage for a collection: over all its pictures if `mask` is None."""
-        mask = collection.allowed() if mask is None else mask
-        return cls(collection.view, collection.encoder, collection.index, k, mask)
+        return cls(collection.view, collection.encoder, collection.index, k, collection.allowed(mask))
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run; a run that came before does not count, because this is a first stage."""

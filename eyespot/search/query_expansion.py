@@ -47,8 +47,7 @@ class QueryExpansion:
     @classmethod
     def of(cls, collection: Collection, n: int, k: int = 100, mask: Mask | None = None) -> QueryExpansion:
         """The stage for a collection, weighted by similarity: over all its pictures if `mask` is None."""
-        mask = collection.allowed() if mask is None else mask
-        return cls(collection.view, collection.encoder, collection.index, n, k, mask)
+        return cls(collection.view, collection.encoder, collection.index, n, k, collection.allowed(mask))
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run; `UsageError` if the given one lacks a query."""

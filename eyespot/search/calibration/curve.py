@@ -22,6 +22,31 @@ LEVEL = 0.95
 NONE = 1e-12  # of a variance: what nobody doubts is still not divided by
 
 
+@dataclass(frozen=True)
+class Interval:
+    """A median and the ends of a 95 % interval, 2.5 % beyond either."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, draws: NDArray[Any]) -> Interval:
+        """That of draws (n,): whole numbers stay whole."""
+        ordered = np.sort(draws)
+        outside = int((1 - LEVEL) / 2 * len(ordered))
+        return cls(*(ordered[at].item() for at in (len(ordered) // 2, outside, -1 - outside)))
+
+    def over(self, total: int) -> Interval:
+        """As parts of so many."""
+        return Interval(self.median / total, self.low / total, self.high / total)
+
+    @property
+    def apart(self) -> int:
+        """1 where the interval is above 0, -1 where it is below, else 0."""
+        return int(self.low > 0) - int(self.high < 0)
+
+
 class Count(NamedTuple):
     """How many hits are relevant: the expected number, a 95 % interval with 2.5 % on either side, and the median.
 
@@ -94,9 +119,8 @@ class Curve:
     def count(self, k: int | None = None) -> Count:
         """How many of the first k hits are relevant, or of all."""
         k = self.within(k)
-        counts = np.sort(self.counts(k))
-        low, high = _interval(counts)
-        return Count(float(self.probability[:k].sum()), low, high, int(counts[len(counts) // 2]))
+        ends = Interval.of(self.counts(k))
+        return Count(float(self.probability[:k].sum()), int(ends.low), int(ends.high), int(ends.median))
 
     def likely(self, precision: float) -> Cut:
         """The longest beginning of the ranking whose expected precision (0 to 1) is so high.
@@ -110,8 +134,8 @@ class Curve:
         if not len(enough):
             raise NothingFound(f"no first hits are expected to reach a precision of {precision:g}; ask for a lower one")
         k = int(enough[-1]) + 1
-        low, high = _interval(self.counts(k))
-        return Cut(k, float(self.scores[k - 1]), float(expected[k - 1]), low / k, high / k)
+        ends = Interval.of(self.counts(k)).over(k)
+        return Cut(k, float(self.scores[k - 1]), float(expected[k - 1]), ends.low, ends.high)
 
     def joined(self, ranks: Any, verdicts: Any) -> Curve:
         """The curve with verdicts on further ranks."""
@@ -205,13 +229,6 @@ def _drawn(
     relevant = model.given[:, :1] * share[of_judged]  # (n, draws)
     probability = relevant / (relevant + model.given[:, 1:] * (1 - share[of_judged]))
     return share, rng.binomial(free[:, None], share), rng.random(probability.shape) < probability
-
-
-def _interval(counts: Ints) -> tuple[int, int]:
-    """Whole numbers with no more than 2.5 % of the draws beyond either."""
-    outside = int((1 - LEVEL) / 2 * len(counts))
-    ordered = np.sort(counts)
-    return int(ordered[outside]), int(ordered[-1 - outside])
 
 
 def next_ranks(curve: Curve, n: int, k: int | None = None) -> Ints:

@@ -7,8 +7,9 @@ found.groups[7].share  # median, low, high
 Units are photos, or bursts and observations that count once.
 """
 
+from eyespot.search.calibration.curve import Interval
 from eyespot.search.estimates.estimating import GroupedEstimate, GroupEstimate, estimate
-from eyespot.search.estimates.pairs import GroupPair, Interval, looks_needed
+from eyespot.search.estimates.pairs import GroupPair, looks_needed
 from eyespot.search.estimates.planning import UNKNOWN, GroupPlan, plan_groups
 
 __all__ = [

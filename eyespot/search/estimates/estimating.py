@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from eyespot.metrics import corrected
 from eyespot.search.calibration import Accuracy, _chain, assisted, fit
-from eyespot.search.calibration.curve import DRAWS
-from eyespot.search.estimates.pairs import ALIKE, LEVEL, GroupPair, Interval, advised, bands, surest
+from eyespot.search.calibration.curve import DRAWS, LEVEL, Interval
+from eyespot.search.estimates.pairs import ALIKE, GroupPair, advised, bands, surest
 from eyespot.search.estimates.planning import UNKNOWN, GroupPlan
 from eyespot.search.estimates.shared import shared_draws
 from eyespot.search.estimates.wording import FEWEST, Study, advice, methods

@@ -9,38 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.search.calibration.curve import LEVEL, Interval
+
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-LEVEL = 0.95
 POWER = 2.8  # standard errors between 0 and a difference that is found with power .8 at 95 %
 SURE = 0.99  # how probable the side of each claim is by the shared curve, where many pairs are looked through
 ALIKE = 1.1  # a factor between two parts of groups that were looked at: up to here shares are comparable
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A median and the ends of a 95 % interval, 2.5 % beyond either."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, draws: NDArray[Any]) -> Interval:
-        """That of draws (n,): whole numbers stay whole."""
-        ordered = np.sort(draws)
-        outside = int((1 - LEVEL) / 2 * len(ordered))
-        return cls(*(ordered[at].item() for at in (len(ordered) // 2, outside, -1 - outside)))
-
-    def over(self, total: int) -> Interval:
-        """As parts of so many."""
-        return Interval(self.median / total, self.low / total, self.high / total)
-
-    @property
-    def apart(self) -> int:
-        """1 where the interval is above 0, -1 where it is below, else 0."""
-        return int(self.low > 0) - int(self.high < 0)
 
 
 @dataclass(frozen=True)
