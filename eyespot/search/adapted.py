@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.linear_adapted import LinearIndex, index_of
 from eyespot.search.nearest import as_run, naming_damage
 from eyespot.search.rescored import followed
+from eyespot.search.searchable import Scan, Searchable
 from eyespot.types import (
     AdaptedQuery,
     Adapter,
@@ -35,14 +36,10 @@ from eyespot.types import (
     Query,
     RankedImage,
     Run,
-    ScanRequest,
     Space,
     UsageError,
     Vectors,
 )
-
-if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
 
 AnyAdapter: TypeAlias = Adapter | Linear
 LINEAR = "linear:"
@@ -54,21 +51,6 @@ def adapter_named(place: Path | str) -> AnyAdapter:
     spec = str(place)
     adapter: AnyAdapter = rooms.load("adapters", spec if spec.startswith(LINEAR) else f"quari:{spec}")
     return adapter
-
-
-class Scan(Protocol):
-    """Adapted queries to nearest rows, exactly."""
-
-    exact: bool
-
-    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query among those the mask lets through."""
-
-    def search_each(self, requests: Sequence[ScanRequest]) -> list[NearestRows]:
-        """The same for each of several adapted queries with their own k and mask, which share readings."""
-
-    def rescore(self, adapted: AdaptedQuery, rows: Sequence[int]) -> NDArray[np.floating[Any]]:
-        """The scores of these rows, (rows,)."""
 
 
 class SearchBackend(Protocol):
@@ -116,7 +98,7 @@ class Adapted:
         refuse_other_space(self.adapter, self.view.space)
 
     @classmethod
-    def of(cls, collection: Collection, checkpoint: Path | str, k: int = 100, mask: Mask | None = None) -> Adapted:
+    def of(cls, collection: Searchable, checkpoint: Path | str, k: int = 100, mask: Mask | None = None) -> Adapted:
         """The stage for a collection, under a QuARI checkpoint; in a chain it re-ranks the first k hits."""
         adapter: Adapter = rooms.load("adapters", f"quari:{checkpoint}")
         return cls(collection.view, collection.encoder, adapter, k, collection.allowed(mask), k, collection.scan)

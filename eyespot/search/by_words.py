@@ -28,9 +28,9 @@ from eyespot.search.word_matches import ReadWords, WordMatches, keys_of, plain_w
 from eyespot.types import Encoder, Index, Mask, NearestRows, Note, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
     from eyespot.search.label_learning import Contrast
     from eyespot.search.named import NameReader
+    from eyespot.search.searchable import Searchable
 
 WEIGHT = 8.0  # of all words of a query, in standard deviations of its cosines
 SAMPLE = 2048  # photos that stand for the gallery
@@ -67,7 +67,7 @@ class ByWords:
             raise UsageError(f"no way {self.by!r} to search here; there are words and both, and Nearest goes by look")
 
     @classmethod
-    def of(cls, collection: Collection, k: int = 100, mask: Mask | None = None, by: str = "both") -> ByWords:
+    def of(cls, collection: Searchable, k: int = 100, mask: Mask | None = None, by: str = "both") -> ByWords:
         """The stage for a collection: over all its pictures if `mask` is None."""
         mask = collection.allowed(mask)
         return cls(collection.view, collection.encoder, collection.index, collection.words, k, mask, by)
@@ -243,7 +243,7 @@ def background(view: View) -> Contrast:
 # -- reasons ---------------------------------------------------------------------------------------------------
 
 
-def reasons(collection: Collection, query: Query, header: Mapping[str, Any], rows: Sequence[int]) -> list[list[Note]]:
+def reasons(collection: Searchable, query: Query, header: Mapping[str, Any], rows: Sequence[int]) -> list[list[Note]]:
     """For each of these rows of a run with this header, what put it there; nothing for a run by look alone.
 
     Codes: `label COLUMN`, `title`, `file name`, … for what holds words of the query, `look` where the cosine counts,

@@ -20,8 +20,8 @@ from eyespot.types import Mask, Query, Run, Stage, UsageError, kind_text
 
 if TYPE_CHECKING:
     from eyespot.search.adapted import AnyAdapter
-    from eyespot.search.collection import Collection
     from eyespot.search.embedding import KnownVectors
+    from eyespot.search.searchable import Searchable
     from eyespot.settings.search import RankingSettings
 
 
@@ -103,9 +103,13 @@ class RankingStages:
         assert run is not None
         return TopK(self.k)(queries, run) if deepest > self.k else run
 
+    def to(self, k: int) -> RankingStages:
+        """The same with k hits."""
+        return replace(self, k=k)
+
 
 def chain_of(
-    collection: Collection,
+    collection: Searchable,
     settings: RankingSettings,
     *,
     k: int,
@@ -143,12 +147,12 @@ def chain_of(
 
         # A search by words alone does not rank every row
         holding = ranking.ranks.holding if settings.way == "words" else None
-        stage = Grouped(lambda deep: replace(ranking, k=deep), collection.view, mask, k, holding)
+        stage = Grouped(ranking.to, collection.view, mask, k, holding)
     return stage if rewriting is None else RewordedStage(rewriting, stage)
 
 
 def _ranking(
-    collection: Collection,
+    collection: Searchable,
     settings: RankingSettings,
     opened: dict[str, Any],
     *,
@@ -188,7 +192,7 @@ def _ranking(
     return RankingStages(before, first, tuple(after), opened["k"], least)
 
 
-def _adapted(collection: Collection, adapter: AnyAdapter, opened: dict[str, Any], depth: int | None) -> Stage:
+def _adapted(collection: Searchable, adapter: AnyAdapter, opened: dict[str, Any], depth: int | None) -> Stage:
     """The stage of an adapter, which searches, or re-ranks the first `depth` hits."""
     from eyespot.adapters.linear import Linear
     from eyespot.search.adapted import Adapted

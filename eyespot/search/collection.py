@@ -42,11 +42,12 @@ if TYPE_CHECKING:
 
     from eyespot.gallery.filters import Condition
     from eyespot.gallery.word_index import WordIndex
-    from eyespot.search.adapted import Scan, SearchBackend
+    from eyespot.search.adapted import SearchBackend
     from eyespot.search.estimates.study import CollectionEstimate
     from eyespot.search.feedback import Feedback
     from eyespot.search.hits import Hits
     from eyespot.search.label_learning import Contrast
+    from eyespot.search.searchable import Scan
     from eyespot.settings.search import FilterSettings, RankingSettings, SearchSettings
 
     Picture: TypeAlias = Path | Image | NDArray[np.uint8] | IO[bytes]

@@ -26,7 +26,7 @@ from eyespot.search.named import NameReader, rewording_notes
 from eyespot.types import Judgement, Mask, Note, NothingFound, Query, Run, UsageError, Vectors, quantity
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
+    from eyespot.search.searchable import Searchable
     from eyespot.settings.search import RankingSettings
 
 ONLY_NO = 0.1  # how much the direction counts where no photo is a yes
@@ -95,7 +95,7 @@ class MovedSearch:
     The header of its run says under `moved` by how many. Raises `UsageError` for a search by words alone.
     """
 
-    collection: Collection
+    collection: Searchable
     settings: RankingSettings
     feedback: Feedback
     k: int

@@ -48,7 +48,7 @@ from eyespot.types import (
 )
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
+    from eyespot.search.searchable import Searchable
 
 BEHIND = "they go behind the judged"  # what has no verdict
 NO_PICTURE, NO_VERDICT, STOPPED = "no_picture", "no_verdict", "stopped"  # codes of notes
@@ -136,7 +136,7 @@ class JudgeRerank:
 
     @classmethod
     def of(
-        cls, collection: Collection, judge: Any, depth: int = 100, blend: float = 1.0, **options: Any
+        cls, collection: Searchable, judge: Any, depth: int = 100, blend: float = 1.0, **options: Any
     ) -> JudgeRerank:
         """The stage for a collection, whose ledger keeps the verdicts; `options` are those of `judge_named`."""
         ledger = Judgements(collection.gallery.path / "ledger.sqlite")

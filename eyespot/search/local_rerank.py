@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from eyespot import rooms
 from eyespot.encoders import upright_picture
 from eyespot.gallery.local import Described
+from eyespot.gallery.view import View
 from eyespot.search.local import DEPTH
 from eyespot.search.rescored import falling, followed
 from eyespot.types import Extractor, EyespotError, LocalReranker, Note, Query, RankedImage, Run, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
+    from eyespot.search.searchable import Searchable
 
 PER_QUERY = 600
 
@@ -41,15 +42,18 @@ class LocalRerank:
         refuse_other_settings(self.described, self.extractor)
 
     @classmethod
-    def of(cls, collection: Collection, spec: str, depth: int = DEPTH) -> LocalRerank:
-        """The stage for a collection: `chamfer`, `spatial`, or `METHOD[:REST]`.
+    def of(cls, collection: Searchable, spec: str, depth: int = DEPTH) -> LocalRerank:
+        """The stage for a collection, as `by_name` makes it."""
+        return cls.by_name(collection.view, spec, depth)
 
-        `@EXTRACTOR` behind it says which descriptors are compared, where the gallery was described by several.
+    @classmethod
+    def by_name(cls, view: View, spec: str, depth: int = DEPTH) -> LocalRerank:
+        """`chamfer`, `spatial`, or `METHOD[:REST][@EXTRACTOR]` where the gallery was described by several extractors.
 
         Raises `UsageError` for an unknown method, and if the gallery was not described yet; `EyespotError` if what is
         installed now would describe otherwise.
         """
-        view, (method, _, wanted) = collection.view, spec.partition("@")
+        method, _, wanted = spec.partition("@")
         reranker = rooms.load("search.local", method)
         name = Described.of(view, wanted or None).note.extractor
         extractor: Extractor = rooms.load("descriptors", name)

@@ -18,7 +18,7 @@ from eyespot.storage.arrays import distinct
 from eyespot.types import Encoder, IdColumn, Index, Mask, NearestRows, Query, Run
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
+    from eyespot.search.searchable import Searchable
 
 K = 50  # answers that the recall of an index speaks of
 
@@ -34,7 +34,7 @@ class Nearest:
     mask: Mask = field(repr=False)
 
     @classmethod
-    def of(cls, collection: Collection, k: int = 100, mask: Mask | None = None) -> Nearest:
+    def of(cls, collection: Searchable, k: int = 100, mask: Mask | None = None) -> Nearest:
         """The stage for a collection: over all its pictures if `mask` is None."""
         return cls(collection.view, collection.encoder, collection.index, k, collection.allowed(mask))
 

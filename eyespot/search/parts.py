@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
     from eyespot.llms.prices import Prices
     from eyespot.search.calibration import Accuracy
-    from eyespot.search.collection import Collection
     from eyespot.search.feedback import Feedback
     from eyespot.search.judge_rerank import JudgeRerank
     from eyespot.search.query_rewriting import Reworded
+    from eyespot.search.searchable import Searchable
     from eyespot.settings.judge import JudgeOptions
     from eyespot.settings.search import FilterSettings, SearchSettings
     from eyespot.types import Mask, Query
@@ -121,7 +121,7 @@ def rewriter(spec: str, ledger: Path) -> Reworded:
     return Reworded(RewritingModel(spec, chat_with(spec), ledger))
 
 
-def moves_of(collection: Collection, query: Query, settings: SearchSettings) -> Feedback | None:
+def moves_of(collection: Searchable, query: Query, settings: SearchSettings) -> Feedback | None:
     """The photos that move a query: a photo of the settings stands before what is recorded of it. None for none.
 
     Raises `UsageError` for a photo of the settings that the gallery does not have.
@@ -143,7 +143,7 @@ def moves_of(collection: Collection, query: Query, settings: SearchSettings) -> 
     return Feedback((*yes, *here[: len(settings.yes)]), (*no, *here[len(settings.yes) :]), by)
 
 
-def without_no(collection: Collection, settings: SearchSettings, mask: Mask, grouped: bool) -> Mask:
+def without_no(collection: Searchable, settings: SearchSettings, mask: Mask, grouped: bool) -> Mask:
     """The mask without the photos that `no` names, and without their groups where one of each is shown, (rows,)."""
     if settings.no:
         from eyespot.gallery.groups.stored import Groups

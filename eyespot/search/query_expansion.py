@@ -18,7 +18,7 @@ from eyespot.search.nearest import as_run, naming_damage, tell_recall
 from eyespot.types import Encoder, Index, Mask, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
+    from eyespot.search.searchable import Searchable
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class QueryExpansion:
             raise UsageError(f"alpha cannot be {self.alpha}; give a number from 0 up")
 
     @classmethod
-    def of(cls, collection: Collection, n: int, k: int = 100, mask: Mask | None = None) -> QueryExpansion:
+    def of(cls, collection: Searchable, n: int, k: int = 100, mask: Mask | None = None) -> QueryExpansion:
         """The stage for a collection, weighted by similarity: over all its pictures if `mask` is None."""
         return cls(collection.view, collection.encoder, collection.index, n, k, collection.allowed(mask))
 

@@ -120,14 +120,18 @@ def _terms(text: str) -> Iterator[tuple[str, str]]:
     avoided = [m for m in _PIECE.finditer(text) if MINUS_WORD.fullmatch(m["run"] or "")]
     for m in reversed(avoided):
         text = text[: m.start()].rstrip() + text[m.end() :]
-    if text.strip() or not avoided:
-        bounds = [(m.start(), m.end(), m["sign"]) for m in _PIECE.finditer(text) if m["sign"]]
-        if not bounds or text[: bounds[0][0]].strip():
-            bounds.insert(0, (0, 0, "+"))
-        stops = [start for start, _, _ in bounds[1:]] + [len(text)]
-        for (_, end, sign), stop in zip(bounds, stops, strict=True):
-            yield sign, text[end:stop].strip()
+    yield from _signed(text) if text.strip() or not avoided else ()
     yield from (("-", m[0][1:]) for m in avoided)
+
+
+def _signed(text: str) -> Iterator[tuple[str, str]]:
+    """The same by free signs alone."""
+    bounds = [(m.start(), m.end(), m["sign"]) for m in _PIECE.finditer(text) if m["sign"]]
+    if not bounds or text[: bounds[0][0]].strip():
+        bounds.insert(0, (0, 0, "+"))
+    stops = [start for start, _, _ in bounds[1:]] + [len(text)]
+    for (_, end, sign), stop in zip(bounds, stops, strict=True):
+        yield sign, text[end:stop].strip()
 
 
 def _unquoted(body: str) -> tuple[str, str]:

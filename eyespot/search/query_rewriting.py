@@ -131,6 +131,18 @@ def read_glossary(path: Path) -> Glossary:
 # -- searching with them ----------------------------------------------------------------------------------------
 
 
+def in_one(query: Query, tell: Tell) -> Query:
+    """The query with all wordings as further terms: its vector is their mean.
+
+    Each text shares its weight with its wordings, so that pictures in the query count as much as before.
+    """
+    terms: list[Term] = []
+    for term in query.terms:
+        texts = [] if term.text is None else [term.text, *tell(term.text)]
+        terms += [Term(term.weight / len(texts), text=text) for text in texts] or [term]
+    return replace(query, terms=tuple(terms))
+
+
 @dataclass
 class Reworded:
     """Queries in all their wordings at once; `queries` counts them, `worded` those that have further wordings."""
@@ -140,14 +152,7 @@ class Reworded:
     worded: int = 0
 
     def __call__(self, query: Query) -> Query:
-        """The query with all wordings as further terms: its vector is their mean.
-
-        Each text shares its weight with its wordings, so that pictures in the query count as much as before.
-        """
-        terms: list[Term] = []
-        for term in query.terms:
-            texts = [] if term.text is None else [term.text, *self.tell(term.text)]
-            terms += [Term(term.weight / len(texts), text=text) for text in texts] or [term]
-        made = replace(query, terms=tuple(terms))
+        """The query as `in_one` makes it."""
+        made = in_one(query, self.tell)
         self.queries, self.worded = self.queries + 1, self.worded + (made != query)
         return made

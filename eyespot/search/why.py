@@ -18,7 +18,7 @@ from eyespot.search.named import NameReader
 from eyespot.types import Encoder, Note, Query, Run, Term, UsageError, Vectors
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
+    from eyespot.search.searchable import Searchable
 
 MOST_TERMS, MOST_WORDS = 16, 16  # of a query that are left out one by one
 
@@ -91,7 +91,7 @@ class QueryParts:
 
 
 def searched_query(
-    collection: Collection, query: Query, run: Run, rewriting: Callable[[Query], Query] | None = None
+    collection: Searchable, query: Query, run: Run, rewriting: Callable[[Query], Query] | None = None
 ) -> Query:
     """The query whose look a run compared: with the wordings of a model and the names that the encoder knows best."""
     read = query if rewriting is None else rewriting(query)

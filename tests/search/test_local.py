@@ -119,7 +119,7 @@ def backwards(run: Run) -> Run:
 def test_spatial_verification_finds_a_turned_and_cut_photo(collection: Collection, another_view: Path) -> None:
     last = backwards(collection.search(image=sample.photos() / BRIDGE, k=100).run)
 
-    run = LocalRerank.of(collection, "spatial")([Query.picture(another_view)], last)
+    run = LocalRerank.by_name(collection.view, "spatial")([Query.picture(another_view)], last)
 
     assert name_of(last, -1) == BRIDGE == name_of(run)
     assert run["q"][0].score > 2 * run["q"][1].score
@@ -130,7 +130,7 @@ def test_spatial_verification_finds_a_turned_and_cut_photo(collection: Collectio
 def test_a_photo_finds_itself_and_the_blank_one_stays_behind(collection: Collection, method: str) -> None:
     last = backwards(collection.search(image=sample.photos() / BRIDGE, k=100).run)
 
-    run = LocalRerank.of(collection, method)([Query.picture(sample.photos() / BRIDGE)], last)
+    run = LocalRerank.by_name(collection.view, method)([Query.picture(sample.photos() / BRIDGE)], last)
 
     assert (name_of(run), name_of(run, -1)) == (BRIDGE, "blank.png")
     assert run.notes[0].endswith(": 1")
@@ -140,7 +140,7 @@ def test_a_photo_finds_itself_and_the_blank_one_stays_behind(collection: Collect
 def test_what_lies_beyond_the_depth_keeps_its_place(collection: Collection, another_view: Path) -> None:
     first = backwards(collection.search(image=sample.photos() / BRIDGE, k=100).run)
 
-    run = LocalRerank.of(collection, "spatial", depth=10)([Query.picture(another_view)], first)
+    run = LocalRerank.by_name(collection.view, "spatial", depth=10)([Query.picture(another_view)], first)
 
     assert set(run.image[:10]) == set(first.image[:10])
     assert run.image[10:].tolist() == first.image[10:].tolist()
@@ -150,7 +150,7 @@ def test_equal_scores_keep_the_order_they_had_and_say_it(collection: Collection,
     """In single precision, too; measures that average over equal scores find none."""
     first = collection.search(image=another_view, k=100).run
 
-    run = LocalRerank.of(collection, "spatial")([Query.picture(another_view)], first)
+    run = LocalRerank.by_name(collection.view, "spatial")([Query.picture(another_view)], first)
 
     rank = {image: at for at, image in enumerate(first.image)}
     assert (np.diff(run.score.astype(np.float32)) < 0).all()
@@ -160,7 +160,7 @@ def test_equal_scores_keep_the_order_they_had_and_say_it(collection: Collection,
 
 def test_a_stage_without_a_run_or_a_picture_says_what_it_needs(collection: Collection, another_view: Path) -> None:
     stage, words, picture = (
-        LocalRerank.of(collection, "chamfer"),
+        LocalRerank.by_name(collection.view, "chamfer"),
         Query.words("a"),
         Query.picture(another_view),
     )
@@ -176,7 +176,7 @@ def test_a_query_picture_in_which_nothing_stands_out_keeps_its_ranking(collectio
     both = Run({"grey": first["q"], "bridge": first["q"][::-1]})
     queries = [Query.picture(tmp_path / "grey.png", "grey"), Query.picture(tmp_path / "view.jpg", "bridge")]
 
-    run = LocalRerank.of(collection, "spatial")(queries, both)
+    run = LocalRerank.by_name(collection.view, "spatial")(queries, both)
 
     assert run["grey"] == first["q"]
     assert Path(first.facts[run["bridge"][0].image]["path"]).name == BRIDGE
@@ -189,7 +189,7 @@ def test_an_older_set_of_another_setting_does_not_stand_in_the_way(collection: C
     sift = rooms.load("descriptors", "sift")
     describe(copied, replace(sift, settings={**sift.settings, "form": "older"}), Describing(count=200))
 
-    stage = LocalRerank.of(eyespot.open(copied), "spatial")
+    stage = LocalRerank.by_name(eyespot.open(copied).view, "spatial")
 
     assert (stage.described.note.count, stage.described.note.settings["form"]) == (100, "root")
 
@@ -227,7 +227,7 @@ def test_stages_in_a_row_give_the_k_best_under_a_filter(collection: Collection, 
 
 def test_a_gallery_that_was_not_described_tells_the_way(tmp_path: Path) -> None:
     with raises(UsageError):
-        LocalRerank.of(eyespot.open(make_gallery(tmp_path, 1)), "chamfer")
+        LocalRerank.by_name(eyespot.open(make_gallery(tmp_path, 1)).view, "chamfer")
 
 
 # -- a learned re-ranker in an ONNX file: what it gets, what it says, and files that are none -------------------------

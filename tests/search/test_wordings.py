@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 from eyespot.search.query_rewriting import (
     Glossary,
-    Reworded,
     RewritingModel,
+    in_one,
     phrases,
     read_glossary,
 )
@@ -75,7 +75,7 @@ def test_what_is_no_glossary_is_one_sentence(tmp_path: Path, wrong: str) -> None
 def test_in_one_query_wordings_share_the_weight() -> None:
     query = Query("q", (Term(3.0, text="axanthism"), Term(-1.0, image=Path("pool.jpg")), Term(1.0, text="a pond")))
 
-    assert Reworded(AXANTHISM)(query).terms == (
+    assert in_one(query, AXANTHISM).terms == (
         *(Term(1.0, text=text) for text in ("axanthism", "a blue frog", "a frog without yellow")),
         Term(-1.0, image=Path("pool.jpg")),
         Term(1.0, text="a pond"),
@@ -85,7 +85,7 @@ def test_in_one_query_wordings_share_the_weight() -> None:
 def test_a_picture_has_no_wordings() -> None:
     picture = Query.picture("pool.jpg")
 
-    assert Reworded(AXANTHISM)(picture) == picture
+    assert in_one(picture, AXANTHISM) == picture
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -93,4 +93,4 @@ def test_a_picture_has_no_wordings() -> None:
 def test_sharing_keeps_the_whole_weight(texts: list[str], weight: float) -> None:
     query = Query("q", tuple(Term(weight, text=text) for text in texts))
 
-    assert sum(t.weight for t in Reworded(AXANTHISM)(query).terms) == pytest.approx(weight * len(texts))
+    assert sum(t.weight for t in in_one(query, AXANTHISM).terms) == pytest.approx(weight * len(texts))

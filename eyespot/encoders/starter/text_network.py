@@ -92,12 +92,7 @@ class TextNetwork:
     def _dense(self, rows: Floats, name: str) -> Floats:
         """Rows (blocks, 8, inner) by a matrix, plus its bias: (blocks, 8, outer)."""
         matrix = self._matrices[name]
-        inner = rows.shape[-1]
-        parts: NDArray[np.int8] = self._tensors[matrix].reshape(inner, -1, COLUMNS[inner]).transpose(1, 0, 2)
-        if self._parts is not None:
-            if matrix not in self._parts:
-                self._parts[matrix] = np.ascontiguousarray(parts)  # (parts, inner, columns)
-            parts = self._parts[matrix]
+        parts = self._parts_of(matrix, rows.shape[-1])
         products = np.empty((len(parts), *rows.shape[:2], parts.shape[-1]), np.float32)  # (parts, blocks, 8, columns)
         widened = np.empty((TOGETHER, 1, *parts.shape[1:]), np.float32)  # (6, 1, inner, columns)
         for at in range(0, len(parts), TOGETHER):
@@ -107,6 +102,13 @@ class TextNetwork:
         sums *= self._tensors[matrix.removesuffix("int8") + "scale"]
         sums += self._tensors[f"{name}.bias"]
         return sums
+
+    def _parts_of(self, matrix: str, inner: int) -> NDArray[np.int8]:
+        """The codes of some columns each, (parts, inner, columns)."""
+        parts: NDArray[np.int8] = self._tensors[matrix].reshape(inner, -1, COLUMNS[inner]).transpose(1, 0, 2)
+        if self._parts is not None and matrix not in self._parts:
+            self._parts[matrix] = np.ascontiguousarray(parts)
+        return parts if self._parts is None else self._parts[matrix]
 
     def _normal(self, rows: Floats, name: str) -> Floats:
         """Layer normalisation (Ba et al. 2016) of the last axis."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from eyespot.cluster.linked import LinkedIndex
 from eyespot.indexes.exact import Exact
-from eyespot.search.adapted import Scan
 from eyespot.search.collection import Collection
+from eyespot.search.searchable import Scan
 from eyespot.types import AdaptedQuery, Adapter, BatchSearch, Index, Mask, NearestRows, ScanRequest, Vectors
 
 _ADAPTING = Lock()
