@@ -14,7 +14,7 @@ from eyespot.metrics import Measure, Preset, Rules, Scores
 from eyespot.runs.judged import JudgedQueries
 from eyespot.search.matching import ListedRows, listed_rows, stems_of
 from eyespot.storage.digests import file_sha256
-from eyespot.storage.text_files import holds_something
+from eyespot.storage.text_files import holds_something, json_of
 from eyespot.types import Note, Run, UsageError, quantity
 
 
@@ -244,6 +244,16 @@ def unofficial(needed: Needed, data: Path) -> list[Note]:
     if status.place is None or status.state != "other":
         return []
     return [Note("queries", f"{status.place.name} is not the official file (SHA-256)")]
+
+
+def note_of_set(data: Path, otherwise: str) -> Note:
+    """Which built set it is: its name and, of a published one, the version and the SHA-256 of its list of checksums."""
+    about, sums = data / "croissant.json", data / "SHA256SUMS"
+    found = json_of(about) if about.is_file() else None
+    if not isinstance(found, dict) or not found.get("name"):
+        return Note("set", otherwise)
+    release = f" {found.get('version')}, sha256:{file_sha256(sums)[:16]} of {sums.name}" if sums.is_file() else ""
+    return Note("set", f"the set is {found['name']}{release}")
 
 
 def _status(needed: Needed, data: Path) -> FileStatus:

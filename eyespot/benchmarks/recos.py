@@ -6,17 +6,15 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Needed, Official, Printed, Task, note_of_set
 from eyespot.benchmarks._captions import BY, both_ways, official, table_2
 from eyespot.benchmarks._papers import column, printed, rows
 from eyespot.metrics import preset
 from eyespot.runs import recos
-from eyespot.types import Note
 
 HOME = "https://github.com/Bruce-XJChen/ReCos"
 VERSIONS = ("v1", "v0", "v2")  # the usual one first
 OFFICIAL = {**official("v0", 500), **official("v1", 1000), ("v2", "t2i"): Official(5000, 15_982)}
-OWN = Note("set", "the set is one of your own")
 CITATION = (
     "Chen, Lou, Huang, Wan, Zhang, Yang: ReCoS: A Novel Benchmark for Cross-Modal Image-Text Retrieval in Complex "
     "Real-Life Scenarios. ACM Multimedia 2024"
@@ -30,7 +28,7 @@ def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     pool = t2i.pool | found.others
     wider = replace(t2i, pool=pool, size=len(pool))
     of_split = [wider] if split == "v2" else [i2t, wider]
-    unofficial = () if recos.is_released(data, split) else (OWN,)
+    unofficial = () if recos.is_released(data, split) else (note_of_set(data, "the set is one of your own"),)
     return [replace(task, unofficial=unofficial) for task in of_split]
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
-from eyespot.benchmarks._benchmark import Benchmark, Group, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, Group, Needed, Official, Printed, Task, note_of_set
 from eyespot.benchmarks._evaluating import NONE, ByColumn
 from eyespot.benchmarks._papers import column, table
 from eyespot.metrics import Scores, preset
 from eyespot.runs import rmir
-from eyespot.types import Note, Run
+from eyespot.types import Run
 
 KINDS = ("functional", "temporal", "causal")
 MEAN_OF_KINDS = "mean over kinds"
@@ -45,7 +45,7 @@ def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
     if any(facts.get("split") for facts in judged.queries.values()):
         judged = judged.among("split", split)
     task = Task.of("it2i", judged, preset("rmir"), by=(ByKind(),), pool=judged.images, size=len(judged.images))
-    home_made = (Note("set", "the set was built here"),) if rmir.is_home_made(data) else ()
+    home_made = (note_of_set(data, "the set was built here"),) if rmir.is_home_made(data) else ()
     return [replace(task, composed=True, exclude_input=True, exclude_unknown=True, unofficial=home_made)]
 
 

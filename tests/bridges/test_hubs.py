@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from eyespot.benchmarks.rmir import tasks
+from eyespot.types import Note
 from tests.command import refuses, run_eyespot
 from tests.worlds import rmir
 
@@ -122,6 +124,15 @@ def test_a_folder_has_version_citation_and_checksums_that_sha256sum_takes(built:
     assert more == {"CITATION.cff", "SHA256SUMS"}
     assert pq.read_table(out / "queries.parquet").equals(pq.read_table(built / "queries.parquet"))
     assert "is there" in refuses("build", "publish", built, "--to", out)
+
+
+def test_an_evaluation_names_the_set_by_version_and_digest(built: Path, tmp_path: Path) -> None:
+    published(built, "--to", tmp_path / "release", "--version", "1.2.0")
+    digest = hashlib.sha256((tmp_path / "release" / "SHA256SUMS").read_bytes()).hexdigest()[:16]
+
+    sets = [tasks(folder, "test")[0].unofficial for folder in (built, tmp_path / "release")]
+    assert sets[0] == (Note("set", "the set is tiny"),)
+    assert sets[1] == (Note("set", f"the set is tiny 1.2.0, sha256:{digest} of SHA256SUMS"),)
 
 
 def test_the_hub_gets_it_private_with_a_tag(built: Path, host: type[Host]) -> None:
