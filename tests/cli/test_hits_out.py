@@ -18,11 +18,13 @@ from PIL import Image
 import eyespot
 from eyespot import sample
 from eyespot.ledger.photo_lists import PhotoLists
+from eyespot.photos.raw import reads_raw
 from eyespot.photos.videos.addresses import file_of, frame_of, reads_video
 from tests.cli.conftest import done, run_json
 from tests.command import refuses, run_process
 from tests.worlds import index_gallery, make_gallery
 from tests.worlds.clips import clip
+from tests.worlds.dng import dng
 
 
 @pytest.fixture
@@ -214,16 +216,21 @@ def test_a_gallery_without_copies_says_so(folder: Path, tmp_path: Path) -> None:
     refuses("duplicates", "-g", tmp_path / "gallery", code=4)
 
 
-# -- videos that phones and cameras leave ----------------------------------------------------------------
+# -- a folder of all that phones and cameras leave ----------------------------------------------------------------
+
+
+needs_av = pytest.mark.skipif(not reads_video(), reason="needs the extra [video]")
 
 
 def photos() -> list[Image.Image]:
+    """Photos of different things."""
     places = sorted(sample.photos().glob("*.jpg"))
     return [Image.open(place).convert("RGB").resize((480, 360)) for place in places[:: len(places) // 8][:8]]
 
 
 @pytest.fixture
 def videos_folder(tmp_path: Path) -> Path:
+    """A tour of two shots, and a photo."""
     some = photos()
     clip(tmp_path / "films" / "tour.mp4", some[:2], 3, {"creation_time": "2021-05-31T18:02:11Z"})
     some[2].save(tmp_path / "films" / "still.jpg")
@@ -231,7 +238,53 @@ def videos_folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not reads_video(), reason="needs the extra [video]")
+@needs_av
+@pytest.mark.skipif(not reads_raw(), reason="needs the extra [raw]")
+def test_the_account_of_a_mixed_folder_adds_up_and_everything_is_found(tmp_path: Path) -> None:
+    import pillow_heif
+
+    some, home = photos(), tmp_path / "card"
+    home.mkdir()
+    some[0].save(home / "breakfast.jpg")
+    shutil.copy(home / "breakfast.jpg", home / "again.jpg")
+    pillow_heif.from_pillow(some[1]).save(home / "harbour.heic")
+    (home / "mountain.dng").write_bytes(dng(some[2]))
+    some[3].save(home / "IMG_1.jpg")
+    (home / "IMG_1.dng").write_bytes(dng(some[3]))
+    some[4].save(home / "IMG_2.jpg")
+    clip(home / "IMG_2.mov", [some[4]], 1)
+    clip(home / "tour.mp4", some[5:7], 3)
+    Image.new("RGB", (400, 800), "white").save(home / "Screenshot_2021.png")
+    (home / "torn.jpg").write_bytes(b"\xff\xd8 no more")
+    (home / "cut.mp4").write_bytes((home / "tour.mp4").read_bytes()[:3000])
+    (home / "list.pdf").write_bytes(b"%PDF")
+    (home / ".hidden.jpg").touch()
+    shown = done("index", "card", "--json", cwd=tmp_path, code=3)
+    looked = json.loads(shown.stdout)["looked"]
+
+    there = [name for name in os.listdir(home) if not name.startswith(".")]
+    paired = sum(row["files"] for row in looked["left_out"])
+    skipped = sum(row["files"] for row in looked["skipped"])
+    assert (paired, skipped, looked["failed"], looked["copies"]) == (2, 1, 2, 1)
+    assert looked["files"] + paired == len(there)
+    assert looked["pictures"] + looked["videos"]["videos"] + looked["copies"] + skipped + 2 == looked["files"]
+    assert looked["searchable"] == {"files": 8, "of": 10, "extras": {}}
+    assert "6 pictures and 2 frames of 1 video from 11 files: 8 embedded now, 1 exact copy, 1 skipped" in shown.stderr
+
+    collection = eyespot.open(tmp_path / ".eyespot")
+    looks = {"breakfast.jpg": 0, "harbour.heic": 1, "mountain.dng": 2, "IMG_1.jpg": 3, "IMG_2.jpg": 4}
+    for name, number in {**looks, "tour.mp4": 5}.items():
+        some[number].save(tmp_path / "query.png")
+        hits = collection.search(image=tmp_path / "query.png", k=1)
+        (facts,) = hits.run.facts.values()
+        assert {Path(file_of(path)).name for path in facts["paths"]} >= {name}
+    for words in ("harbour", "mountain", "tour", "screenshot"):
+        hit = done("search", words, "--by", "words", "--paths", "-k", "1", cwd=tmp_path).stdout
+        assert words in Path(hit.strip()).name.lower()
+
+
+@pytest.mark.long
+@needs_av
 def test_hits_say_the_time_and_the_video_and_a_path_of_a_frame_is_a_query(videos_folder: Path) -> None:
     here = videos_folder.parent
     done("index", videos_folder, cwd=here)

@@ -292,3 +292,16 @@ def test_failures_lists_pictures_whose_text_could_not_be_read(tmp_path: Path) ->
     assert run_json("failures", cwd=tmp_path) == [
         {"path": str(tmp_path / "signs" / "bad.png"), "reason": "its text: the bars are torn"}
     ]
+
+
+def test_what_could_not_be_read_is_read_again_by_wish(tmp_path: Path) -> None:
+    place = tmp_path / "photos" / "heron.jpg"
+    draw(place, 1)
+    whole, date = place.read_bytes(), place.stat().st_mtime_ns
+    place.write_bytes(bytes(len(whole)))
+    os.utime(place, ns=(date, date))
+    done("index", "photos", cwd=tmp_path, code=3)
+    place.write_bytes(whole)
+    os.utime(place, ns=(date, date))
+
+    assert run_json("index", "photos", "--retry-failed", cwd=tmp_path)["pictures"] == 1
