@@ -269,7 +269,8 @@ def test_a_reader_that_goes_away_is_no_error(sample_gallery: Path) -> None:
 
     ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
 
-    assert (len(ran.stdout.splitlines()), ran.stderr) == (1, "")
+    # Whether the search still says what its scores mean depends on which of the two ends first
+    assert len(ran.stdout.splitlines()) == 1 and not re.search("rror|pipe|stumbled|Traceback", ran.stderr)
 
 
 INTERRUPTED = """
