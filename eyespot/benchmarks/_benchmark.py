@@ -247,13 +247,20 @@ def unofficial(needed: Needed, data: Path) -> list[Note]:
 
 
 def note_of_set(data: Path, otherwise: str) -> Note:
-    """Which built set it is: its name and, of a published one, the version and the SHA-256 of its list of checksums."""
+    """Which built set it is: its name and, of a published one, the version and the SHA-256 of its list of checksums.
+
+    Where a table is no longer the one on that list, it says so instead of the digest.
+    """
     about, sums = data / "croissant.json", data / "SHA256SUMS"
     found = json_of(about) if about.is_file() else None
     if not isinstance(found, dict) or not found.get("name"):
         return Note("set", otherwise)
-    release = f" {found.get('version')}, sha256:{file_sha256(sums)[:16]} of {sums.name}" if sums.is_file() else ""
-    return Note("set", f"the set is {found['name']}{release}")
+    if not sums.is_file():
+        return Note("set", f"the set is {found['name']}")
+    listed = sums.read_text("utf-8", "replace").splitlines()
+    same = all(f"{file_sha256(table)}  {table.name}" in listed for table in data.glob("*.parquet"))
+    standing = f"sha256:{file_sha256(sums)[:16]} of {sums.name}" if same else "changed since it was published"
+    return Note("set", f"the set is {found['name']} {found.get('version')}, {standing}")
 
 
 def _status(needed: Needed, data: Path) -> FileStatus:

@@ -135,7 +135,7 @@ class WorkDB(RunDatabase):
     def forget_earlier(self, step: StepKey) -> None:
         """Let go of what the step of this name came to with other settings or inputs, now that it is finished.
 
-        Answers stay, and records that failed: nothing else says that these were asked and paid for.
+        Answers stay, and records that failed: nothing else says that these were sent and paid for.
         """
         with self.writing() as sql:
             sql.execute(f"DELETE FROM outcomes WHERE NOT failed AND {_EARLIER}", step)

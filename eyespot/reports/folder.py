@@ -35,6 +35,7 @@ from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import EyespotError, Run, UsageError
 
 LONG = 20  # rows; a longer table is folded
+OUTCOMES = ("refused", "failed", "unscored")  # of the verdicts behind a run
 WIDE = 56  # characters; a wider table does not stand in a column
 
 
@@ -123,11 +124,10 @@ def write(
 
 def _without_costs(run: Run) -> Run:
     """The run without what this time took and cost, which the summary has: equal rankings are equal bytes."""
-    costs = {"seconds", "verdicts"}
-    made, outcomes = copy(run), ("refused", "failed", "unscored")
-    made.header = {name: value for name, value in run.header.items() if name not in costs}
-    if verdicts := run.header.get("verdicts"):
-        made.header["verdicts"] = {name: verdicts[name] for name in outcomes}
+    made, verdicts = copy(run), run.header.get("verdicts")
+    made.header = {name: value for name, value in run.header.items() if name not in ("seconds", "verdicts")}
+    if isinstance(verdicts, dict):  # a run that was read may have anything there
+        made.header["verdicts"] = {name: verdicts[name] for name in OUTCOMES if name in verdicts}
     return made
 
 

@@ -377,7 +377,7 @@ def test_an_accelerator_learns_the_same(precision: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("total", [3, 40, 99, 150, 1000, 1234])
 def test_one_cycle_has_the_rates_and_momenta_of_torch(total: int) -> None:
-    """torch's OneCycleLR with the authors' arguments, which cycles β₁ unless it is told not to."""
+    """torch's OneCycleLR with the authors' arguments, which cycles β₁ unless `cycle_momentum` is off."""
     optimizer = torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     torchs = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, max_lr=5e-4, total_steps=total, pct_start=0.01, div_factor=25, final_div_factor=20

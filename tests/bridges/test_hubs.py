@@ -133,6 +133,9 @@ def test_an_evaluation_names_the_set_by_version_and_digest(built: Path, tmp_path
     sets = [tasks(folder, "test")[0].unofficial for folder in (built, tmp_path / "release")]
     assert sets[0] == (Note("set", "the set is tiny"),)
     assert sets[1] == (Note("set", f"the set is tiny 1.2.0, sha256:{digest} of SHA256SUMS"),)
+    qrels = tmp_path / "release" / "qrels.parquet"
+    pq.write_table(pq.read_table(qrels).slice(1), qrels)
+    assert tasks(tmp_path / "release", "test")[0].unofficial[0].endswith("1.2.0, changed since it was published")
 
 
 def test_the_hub_gets_it_private_with_a_tag(built: Path, host: type[Host]) -> None:

@@ -109,11 +109,11 @@ def test_outcomes_survive_the_disk(outcomes: list[Outcome], line: bytes) -> None
 def test_an_outcome_takes_as_much_as_differs_from_its_record() -> None:
     """Those of earlier versions, deflated alone or text, are read as well."""
     record = {"id": "n", "captions": [hashlib.sha256(bytes([n])).hexdigest() for n in range(40)]}
-    line, kept = line_of(record), [Keep({**record, "fits": True})]
-    earlier = line_of([["Kept", kept[0].record]])
+    line, outcomes = line_of(record), [Keep({**record, "fits": True})]
+    earlier = line_of([["Kept", outcomes[0].record]])
 
-    assert len(packed(kept, line)) < 100 and len(line) > 2000
-    assert unpacked(zlib.compress(earlier, 1), line) == unpacked(earlier.decode(), line) == kept
+    assert len(packed(outcomes, line)) < 100 and len(line) > 2000
+    assert unpacked(zlib.compress(earlier, 1), line) == unpacked(earlier.decode(), line) == outcomes
 
 
 def test_a_file_name_that_is_no_utf8_survives(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_photos_that_come_back_are_handed_out_at_the_next_key(browser: Any, team
     assert held == [6, 6] and sorted(team.marks("back", "Ada")) == [*["n"] * 24, "y"]
 
 
-# -- deciding: by keyboard alone, and mending in place -----------------------------------------------------------------
+# -- deciding: by keyboard alone, and correcting in place --------------------------------------------------------------
 
 
 QUEUES = count()

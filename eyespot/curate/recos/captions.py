@@ -103,7 +103,7 @@ def histogram(first: Sequence[float], rewritten: Sequence[float], how: Rewriting
         f"k {how.k}, temperature {how.temperature:g}, η {how.eta:g}: {low:.2f} to {high:.2f} is accepted. Less says "
         "too much, more says too little."
     )
-    columns = ["dis(t)", "captions first written", "captions that were kept"]
+    columns = ["dis(t)", "captions first written", "captions that passed"]
     band = (low / math.log(how.k), high / math.log(how.k))
     return CardTable("dis(t) of captions", columns, rows, note, drawn=1, band=band)
 

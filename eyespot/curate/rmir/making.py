@@ -73,7 +73,7 @@ def shortfalls(made: FinishedSteps) -> list[MissingQueries]:
 
 
 def left_after(made: FinishedSteps, kind: str) -> dict[str, int]:
-    """The photos asked about, then how many queries of a kind are left after what each setting decides."""
+    """The input photos, then how many queries of a kind are left after what each setting decides."""
     settled = [(one["query"], *settle_votes(one, len(made.seats))) for one in made.triplets if one["kind"] == kind]
     least, lost = made.pipe.settings("confident").least, drops(made.of("split").folder)
     count = {at: sum(one["kind"] == kind for one in made.records(at)) for at in ("questions", "checked", "queries")}

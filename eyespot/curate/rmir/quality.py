@@ -190,7 +190,8 @@ def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path |
     shared, tests = shared_targets(made), len(made.in_split(TEST))
     text = f"{shared:,} of {tests:,} test queries have a target that is one in training"
     text += "; apart_targets = true of the step split leaves such training queries out." if shared else "."
-    yield QualityCheck("Training answers", "amber" if shared else "green", text)
+    if tests and made.in_split(TRAIN):  # without either nothing can be shared, and nothing is shown
+        yield QualityCheck("Training answers", "amber" if shared else "green", text)
     missing = len(made.unjudged)
     text = f"{missing:,} photos of the first {DEPTH} of the pool, over {len(made.queries):,} queries, were not judged."
     level = level_of(1 - missing / max(1, DEPTH * len(made.queries)), 0.8, 0.99)

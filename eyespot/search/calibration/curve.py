@@ -38,7 +38,7 @@ class Interval:
         return cls(*(ordered[at].item() for at in (len(ordered) // 2, outside, -1 - outside)))
 
     def over(self, total: int) -> Interval:
-        """As parts of so many."""
+        """Each bound as a share of this total."""
         return Interval(self.median / total, self.low / total, self.high / total)
 
     @property
