@@ -272,7 +272,7 @@ class Jury:
         if not judged.stats.known and judged.stats.failed == judged.stats.answers:
             why = judged.failures[0] if judged.failures else "the gallery has none of the pictures"
             raise EyespotError(
-                f"{self.stage.judge.name} has no verdict on any picture of {task.name} ({why}); see to that"
+                f"{self.stage.judge.name} has no verdict on pictures of {task.name} ({why}); see to that"
             )
         return judged
 

@@ -124,9 +124,7 @@ class GallerySearcher:
         Hits that the gallery lacks go behind those that it has, and a note counts them.
         """
         if task.way == "i2t":
-            raise UsageError(
-                f"{task.name} ranks captions, and re-ranking needs pictures; name the file of another task"
-            )
+            raise UsageError(f"{task.name} ranks captions, re-ranking needs pictures; name the file of another task")
         if why := unfit(task, self.stages):
             raise UsageError(why)
         ids = self.ids_of(task, [hit.image for query in run for hit in run[query][:depth]])
@@ -154,9 +152,7 @@ class GallerySearcher:
         made.header |= {name: value for name, value in ranked.header.items() if name != "depth"}
         made.notes = [*run.notes, *ranked.notes]
         if without:
-            made.notes.append(
-                f"{without} of the first {quantity(depth, 'hit')} are not in the gallery; they go behind those that are"
-            )
+            made.notes.append(f"{without} of the first {quantity(depth, 'hit')} are not in the gallery and go last")
         return made
 
     def ranked(self, task: Task, run: Run, depth: int) -> Run:
@@ -286,10 +282,8 @@ class GallerySearcher:
         """Pictures rank captions."""
         ids = list(task.pool)
         if silent := [id for id in ids if not task.pool[id].get("text")]:
-            raise UsageError(
-                f"{len(silent)} captions of {task.name} have no text here (such as {silent[0]!r}); score rankings "
-                "with --run"
-            )
+            few = f"{len(silent)} captions of {task.name} have no text here, such as {silent[0]!r}"
+            raise UsageError(f"{few}; score rankings with --run")
         vectors = self._asking.texts([str(task.pool[id]["text"]) for id in ids])
         over_index: Index = rooms.load("indexes", "exact", [vectors])
         index = over_index if self.adapter is None else index_under(self.adapter, [vectors])

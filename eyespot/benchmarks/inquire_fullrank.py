@@ -64,9 +64,7 @@ FOR_A_GALLERY = (
         f"{PHOTO_FILES}/train.json.tar.gz",
         required=False,
     ),
-    Needed(
-        "train|*/train", "the photos of iNat24 (441 GB), for a gallery", f"{PHOTO_FILES}/train.tar.gz", required=False
-    ),
+    Needed("train|*/train", "photos of iNat24 (441 GB), for a gallery", f"{PHOTO_FILES}/train.tar.gz", required=False),
     Needed(
         "embs/*/img_emb|*/embs/*/img_emb|img_emb",
         "released vectors of a model (4 to 8 GB), for a gallery without photos: eyespot import clip-retrieval",

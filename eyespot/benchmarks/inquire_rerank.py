@@ -44,9 +44,7 @@ def tasks(data: Path, split: str, ids: str | None = None) -> list[Task]:
         wanted = [f"{parts[1]}{at:05}{parts[2]}" for at in range(int(parts[3]))] if parts else []
         lacking = [name for name in wanted if name not in names]
         if lacking:
-            raise UsageError(
-                f"{len(lacking)} of {len(wanted)} files are not in {data} (such as {lacking[0]}); get: {HUB}"
-            )
+            raise UsageError(f"{len(lacking)} of {len(wanted)} files are not in {data} ({lacking[0]}, …); get: {HUB}")
     judged = inquire.read_rerank(chosen)
     return [Task.of("t2i", judged, preset("inquire-rerank"), by=columns(*BREAKDOWNS))]
 

@@ -157,7 +157,5 @@ def _zenodo_answer(url: str, token: str, data: bytes | BinaryIO, *, size: int | 
         raise EyespotError(f"{web.public(url)} cannot be reached ({web.redacted(str(error), token)})") from None
     text = web.redacted(body.decode("utf-8", "replace"), token)
     if not 200 <= status < 300:
-        raise EyespotError(
-            f"Zenodo answers {status} ({' '.join(text.split())[:200]}); check ZENODO_TOKEN and its scope"
-        )
+        raise EyespotError(f"Zenodo says {status} ({' '.join(text.split())[:200]}); check ZENODO_TOKEN and its scope")
     return json.loads(text)

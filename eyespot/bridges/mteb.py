@@ -230,9 +230,8 @@ def _collected(judged: JudgedQueries, images: Pictures) -> _Collection:
             "them out of the judgements"
         )
     pool = given if run is None else {image: given[image] for image in ranked}
-    if (
-        run is None and judged.images
-    ):  # where the collection lists its images, pictures that are only queries are none of them
+    # Where the collection lists its images, pictures that are only queries are none of them
+    if run is None and judged.images:
         pictures = {str(facts["image"]) for facts in judged.queries.values() if facts.get("image")}
         outside = pictures - set(judged.images) - set(judged_images)
         pool = {image: place for image, place in given.items() if image not in outside}

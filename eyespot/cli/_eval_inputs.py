@@ -139,15 +139,11 @@ class EvalInputs:
         options = self.settings
         if options.rerank is None or is_file(options.rerank):
             if options.blend_from is not None:
-                raise UsageError(
-                    "--blend-from is about a judge; name one with --rerank, as in --rerank encoder:starter"
-                )
+                raise UsageError("--blend-from is about a judge; name one, as in --rerank encoder:starter")
             options.refuse_alone(*OF_A_JUDGE)
             return False
         if not is_judge(options.rerank):
-            raise UsageError(
-                f"there is no file {options.rerank} of scores, and no judge of that name; see: eyespot judges list"
-            )
+            raise UsageError(f"there is no file {options.rerank} of scores and no such judge; see: eyespot judges list")
         judge_options(options)  # an unknown one is refused before a search is paid
         return True
 
@@ -178,9 +174,7 @@ class EvalInputs:
     def tell_plan(self, json: bool) -> None:
         """The requests that a judge would get; none is sent."""
         if not self.judged():
-            raise UsageError(
-                "--dry-run says what a judge would be asked; name one with --rerank, as in --rerank person"
-            )
+            raise UsageError("--dry-run says what a judge would be asked; name one, as in --rerank person")
         _, whole, tasks = self.tasks()
         runs, searched = self.rankings(whole, tasks)
         pairs = []

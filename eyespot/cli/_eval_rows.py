@@ -252,9 +252,7 @@ def _summary(inputs: EvalInputs) -> tuple[dict[str, Any], bool]:
         except (OSError, ValueError):
             signed = None
         if signed == signature:
-            warn(
-                f"{row.system} is in {folder} already, from the same options and files; remove it to evaluate it again"
-            )
+            warn(f"{row.system} is in {folder} already, from the same options and files; remove it to evaluate again")
             return read_summary(folder), False
     ranked = ranked_by(inputs)
     if not ranked.judged:

@@ -34,9 +34,7 @@ class ExportSettings(FilterSettings):
     gallery: Path | None = setting("The gallery to write.", **GALLERY)
     encoder: str | None = setting("The encoder whose vectors to write; default: the one used for search.", **ENCODER)
     ids: Path | None = setting("Only these pictures, an id, path or file name a line; - for stdin.", metavar="FILE")
-    all_columns: bool = setting(
-        "Also write columns and metadata that reveal where a picture was taken and who owns it.", default=False
-    )
+    all_columns: bool = setting("Also write columns and metadata of where and whose a picture is.", default=False)
 
 
 class FormatSettings(Settings):

@@ -23,13 +23,11 @@ class FilesOut(Settings):
     """Folders and tables that get photos."""
 
     copy_to: Path | None = setting(
-        "Copy the originals of the hits into this folder.", spelled=("--copy",), metavar="FOLDER", panel=OUTPUT
+        "Copy the hits' originals here.", spelled=("--copy",), metavar="FOLDER", panel=OUTPUT
     )
     album: Path | None = setting("Put links to the hits into this folder.", metavar="FOLDER", panel=OUTPUT)
     csv: Path | None = setting("Write the hits with their facts as a table.", metavar="FILE", panel=OUTPUT)
-    all_columns: bool = setting(
-        "In --csv, also the columns that reveal where a picture was taken and who owns it.", default=False, panel=OUTPUT
-    )
+    all_columns: bool = setting("In --csv, also columns of where and whose a picture is.", default=False, panel=OUTPUT)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

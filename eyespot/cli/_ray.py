@@ -23,7 +23,8 @@ def refuse_on_cluster(adapt: str | None, cluster: ClusterSettings, index: str = 
 
 
 @contextmanager
-def _workers(settings: ClusterSettings, module: str, kind: str) -> Iterator[Any]:
+def workers_on(settings: ClusterSettings, module: str, kind: str) -> Iterator[Any]:
+    """What a class of the room cluster gives: workers in place of this process, None without any."""
     if settings.ray is None:
         yield None
         return
@@ -36,11 +37,6 @@ def _workers(settings: ClusterSettings, module: str, kind: str) -> Iterator[Any]
         yield workers
 
 
-def pool_on(settings: ClusterSettings) -> AbstractContextManager[Any]:
-    """The workers that read and embed in place of threads here, for `Options.reader_factory`; None without any."""
-    return _workers(settings, "workers", "WorkerPool")
-
-
 def backend_on(settings: ClusterSettings) -> AbstractContextManager[SearchBackend | None]:
     """The workers that search vectors instead of this process; None without any."""
-    return _workers(settings, "ray_index", "RayBackend")
+    return workers_on(settings, "ray_index", "RayBackend")

@@ -18,9 +18,7 @@ def run(
     queries: Path = typer.Option(..., help="Vectors of the queries, .npy (queries, dim)."),
     gallery: Path = typer.Option(..., help="Vectors of the images, .npy (images, dim); memory-mapped."),
     k: int = typer.Option(50, "-k", min=1, help="The number of images per query."),
-    out: Path = typer.Option(
-        ..., metavar="FILE.npz", help="The output: ids, scores and refined_query, one row per query."
-    ),
+    out: Path = typer.Option(..., metavar="FILE.npz", help="The output: ids, scores, refined_query; a row per query."),
 ) -> None:
     """Search arrays of floats or int8 with an adapter: under QuARI each query transforms the space in its own way."""
     import numpy as np

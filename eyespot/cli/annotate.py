@@ -70,9 +70,7 @@ def add(
 @app.command("list")
 def listed(
     id: str = QUERY,
-    label: list[str] = typer.Option(
-        None, "--label", metavar="COLUMN=VALUE", help="All photos with this label; repeatable."
-    ),
+    label: list[str] = typer.Option(None, "--label", metavar="COLUMN=VALUE", help="Photos of this label; repeatable."),
     nearest: int = typer.Option(
         None,
         "--nearest",

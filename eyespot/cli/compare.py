@@ -26,7 +26,7 @@ def run(
     settings: ScoringSettings,
     shown: PageSettings,
     runs: list[Path] = typer.Argument(
-        help="Rankings in any known format, two or more; all are compared with the first."
+        help="Two or more rankings in any known format; all are compared with the first."
     ),
     qrels: Path = typer.Option(..., "--qrels", help="Judgements in any known format."),
     samples: int = typer.Option(10_000, min=1, max=10_000_000, help="The number of random samples of each test."),
@@ -121,9 +121,7 @@ def _first_measure(comparison: Comparison) -> list[Compared]:
 
 def encoders(
     gallery: Path | None = gallery_option("The gallery, which has vectors of each of them."),
-    encoder: list[str] = typer.Option(
-        ..., "-e", "--encoder", metavar="NAME", help="Two encoders or more, the one in use first."
-    ),
+    encoder: list[str] = typer.Option(..., "-e", "--encoder", metavar="NAME", help="Two or more, that in use first."),
     by: list[str] = typer.Option(
         [], metavar="JUDGE", help="Only verdicts of this judge; several judges vote; `all` for every judge."
     ),

@@ -94,9 +94,7 @@ def _write_qrels(source: Path, out: Path, format: str | None, to: str | None, qu
 
 def fuse(
     runs: list[Path] = typer.Argument(help="Rankings in any known format, two or more."),
-    out: Path = typer.Option(
-        ..., "--out", metavar="FILE", help="The file for the fused ranking; its ending decides the format."
-    ),
+    out: Path = typer.Option(..., "--out", metavar="FILE", help="The fused ranking; its ending decides the format."),
     by: str = typer.Option("rrf", help="rrf (reciprocal ranks), combsum or combmnz (scores)."),
     norm: str = typer.Option("min-max", help="How scores are normalised: min-max, or z above the lowest score."),
     k: int = typer.Option(60, "-k", min=0, help="The k of rrf: 1 / (k + rank)."),

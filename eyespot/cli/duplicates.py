@@ -37,7 +37,11 @@ def run(
     if without:
         line = f"eyespot index --repair -g {quote(str(view.gallery.path))}"
         warn(f"copies of {quantity(without, 'picture')} without perceptual hashes are missed; make them with: {line}")
-    totals = {kind: _total([group for group in groups if group.kind == kind]) for kind in GROUP_KINDS}
+    totals = {}
+    for kind in GROUP_KINDS:
+        alike = [group for group in groups if group.kind == kind]
+        files, freed = sum(len(group.files) for group in alike), sum(group.freed for group in alike)
+        totals[kind] = {"groups": len(alike), "files": files, "freed": freed}
     if html:
         _write_sheet(html, groups)
     if not groups and not json:
@@ -58,11 +62,6 @@ def run(
             count = quantity(total["groups"], "group")
             lines.append(f"{count} of {HEADINGS[kind]}: {_size(total['freed'])} would be freed")
     print_result({"groups": fields, "totals": totals}, lines, json)
-
-
-def _total(groups: Sequence[FileGroup]) -> dict[str, int]:
-    files = sum(len(group.files) for group in groups)
-    return {"groups": len(groups), "files": files, "freed": sum(group.freed for group in groups)}
 
 
 def _size(size: int) -> str:

@@ -58,12 +58,8 @@ def compact(
 def describe(
     reading: ReadSettings,
     gallery: Path = gallery_option("The gallery to describe."),
-    extractor: str = typer.Option(
-        "sift", "--with", help="sift, or dinov2:ORG/NAME (details: docs/research/rerank_baselines.md)."
-    ),
-    count: int = typer.Option(
-        100, "--count", min=1, help="The number of descriptors per picture; the strongest are kept."
-    ),
+    extractor: str = typer.Option("sift", "--with", help="sift or dinov2:ORG/NAME: docs/research/rerank_baselines.md"),
+    count: int = typer.Option(100, "--count", min=1, help="How many descriptors of a picture; the strongest are kept."),
     run_file: Path = typer.Option(
         None, "--run", metavar="FILE", help="Only pictures that this run ranks, as those that are re-ranked."
     ),
@@ -172,9 +168,7 @@ def names(
         help="Tables of names: of iNaturalist or GBIF (a folder or .zip, too), or equal names on each row of a CSV.",
     ),
     gallery: Path = gallery_option("The gallery that gets the names."),
-    remove: list[str] = typer.Option(
-        None, "--remove", metavar="NAME", help="Forget the names of this file; repeatable."
-    ),
+    remove: list[str] = typer.Option(None, "--remove", metavar="NAME", help="Forget this file's names; repeatable."),
     json: bool = json_option(),
 ) -> None:
     """Give a gallery names: "garza", "heron" and "Ardeidae" become one query. Without a file, list what it has."""
@@ -206,9 +200,7 @@ def names(
 
 
 def publish(
-    url: str = typer.Argument(
-        help="The target: s3://BUCKET/NAME, gs://…, az://…, file:///FOLDER, or any address that fsspec knows."
-    ),
+    url: str = typer.Argument(help="s3://BUCKET/NAME, gs://…, az://…, file:///FOLDER, or another address of fsspec."),
     gallery: Path = gallery_option("The gallery to publish."),
     check: bool = flag("--check", "Read every file that is published, and send again what is damaged."),
     json: bool = json_option(),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._ray import pool_on
+from eyespot.cli._ray import workers_on
 from eyespot.cli.console import conclude, exit_if_failed, print_json, print_result, progress_bar, warn, warn_all
 from eyespot.cli.settings import GALLERY, gallery_here, gallery_option, json_option
 from eyespot.settings.gallery import IndexSettings
@@ -65,7 +65,7 @@ def run(
     reader = rooms.load("photos.ocr", "rapidocr", threads=threads) if settings.ocr else None
     later = Options(threads, half=settings.half, codes=settings.codes, text_reader=reader)
     once = settings.model_dump(include={"retry_failed", "forget", "remove", "repair"})
-    with pool_on(settings) as pool:
+    with workers_on(settings, "workers", "WorkerPool") as pool:
 
         def index_once(options: Options) -> None:
             try:

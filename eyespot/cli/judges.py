@@ -94,9 +94,7 @@ def export(
     by: list[str] | None = typer.Option(None, help="Only this judge; several judges vote; `all` for every judge."),
     queries: Path | None = typer.Option(None, help="A table or folder of queries: export only these, under their ids."),
     threshold: float = typer.Option(0.5, min=0, max=1, help="The probability from which a picture counts as relevant."),
-    least_grade: int | None = typer.Option(
-        None, help="The grade from which a picture counts as relevant; default: keep grades."
-    ),
+    least_grade: int | None = typer.Option(None, help="The least relevant grade; default: keep grades."),
     as_qrels: bool = flag("--qrels", "Qrels, also in .parquet."),
     json: bool = json_option(),
 ) -> None:
@@ -144,9 +142,7 @@ def names_in(judgements: Judgements, queries: Path | None) -> dict[str, str]:
             text, image = facts.get("text"), facts.get("image")
             picture = folder / image if isinstance(image, str) and (folder / image).is_file() else None
             if not text and picture is None:
-                raise UsageError(
-                    f"{queries}: query {id!r} has neither text nor a picture that is there; add a column text"
-                )
+                raise UsageError(f"{queries}: query {id!r} has neither text nor a picture here; add a column text")
             terms = [] if picture is None else [Term(1.0, image=picture)]
             terms += [Term(1.0, text=str(text))] if text else []
             other = names.setdefault(query_digest(Query(id, tuple(terms))), id)

@@ -81,9 +81,7 @@ def _lines(row: Mapping[str, Any], every: bool) -> list[str]:
 def get(
     name: str = NAME,
     variant: str = VARIANT,
-    source: str = typer.Option(
-        None, "--from", metavar="FOLDER|URL", help="A folder that holds the export, or a mirror of the hub."
-    ),
+    source: str = typer.Option(None, "--from", metavar="FOLDER|URL", help="The export's folder, or a hub's mirror."),
     accept: bool = flag("--accept-licence", "The licence forbids commercial use, and that is all right."),
     json: bool = json_option(),
 ) -> None:
@@ -171,9 +169,7 @@ def _galleries() -> dict[Path, list[str]]:
 
     near = [Path(place).expanduser() for place in (*known_galleries(), os.environ.get("EYESPOT_GALLERY")) if place]
     near += [folder / GALLERY for folder in (Path.cwd(), *Path.cwd().parents, Path.home(), Path.home() / "Pictures")]
-    places = dict.fromkeys(
-        place.absolute() for place in [*near, *copies().glob("*")] if (place / "gallery.toml").is_file()
-    )
+    places = dict.fromkeys(one.absolute() for one in [*near, *copies().glob("*")] if (one / "gallery.toml").is_file())
     return {place: growing_encoders(place) for place in places}
 
 

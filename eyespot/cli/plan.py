@@ -30,9 +30,7 @@ _STEPS = {
 def run(
     images: str = typer.Option(..., "--images", help="The number of images: 5000000, 5M or 1.5B."),
     encoder: str = encoder_option("The encoder that makes the vectors.", "starter"),
-    dim: int = typer.Option(
-        None, "--dim", min=1, help="The dimension of the vectors; default: the encoder's, if known."
-    ),
+    dim: int = typer.Option(None, "--dim", min=1, help="The vectors' dimension; default: the encoder's, if known."),
     latency: str = typer.Option("1s", "--latency", help="The maximum time per query: 200ms or 2s."),
     machines_ram: float = typer.Option(64.0, "--machines-ram", min=1.0, help="GiB of memory per machine."),
     rate: float = typer.Option(None, "--rate", min=0.001, help="Images that a machine embeds per second, if known."),

@@ -26,9 +26,7 @@ def run(
     work: Path = typer.Option(None, "--work", metavar="DIR", help="The work folder.", show_default="reproduce/TABLE"),
     check: bool = flag("--check", "Only say what is needed and what of it is here."),
     dry_run: bool = flag("--dry-run", "Only print the commands, in order."),
-    sample: bool = flag(
-        "--sample", "A miniature of the table, with made-up queries over sample photos; needs no download."
-    ),
+    sample: bool = flag("--sample", "A miniature of the table: made-up queries over sample photos; needs no download."),
     only: list[str] = typer.Option(
         [], "--only", metavar="SYSTEM", help="Only this row, by its name or method; repeatable.", show_default=False
     ),
@@ -110,9 +108,7 @@ def download(
         metavar="SOURCE", help="https://…/FILE, hub:OWNER/NAME or hub:datasets/OWNER/NAME, with @REVISION if you like."
     ),
     out: Path = typer.Option(..., "--out", help="The folder to put it into."),
-    files: list[str] = typer.Option(
-        None, "--files", metavar="PATTERN", help="Of a repository: only these; repeatable."
-    ),
+    files: list[str] = typer.Option(None, "--files", metavar="PATTERN", help="Of a repository only these; repeatable."),
     sha256: str = typer.Option(None, "--sha256", help="Of a single file: the digest that it must have."),
     json: bool = json_option(),
 ) -> None:
@@ -120,9 +116,7 @@ def download(
     from eyespot.models.downloads import HUB, download as fetched
 
     if sha256 and HUB.fullmatch(source):
-        raise UsageError(
-            "--sha256 is the digest of a single file; those of a repository are checked with the hub's own digests"
-        )
+        raise UsageError("--sha256 is of a single file; those of a repository are checked with the hub's own digests")
     with progress_bar("bytes") as progress:
         done = fetched(source, out, files, progress, sha256=sha256)
     made = {"place": str(done.place), "revision": done.revision, "bytes": done.bytes, "sha256": done.sha256}

@@ -48,9 +48,7 @@ def run(
     if json + output.paths + output.print0 > 1:
         raise UsageError("--json, --paths and --print0 exclude each other; choose one")
     if settings.dry_run and not (settings.rerank or output.writes):
-        raise UsageError(
-            "--dry-run says what would be judged or written; add --rerank, --copy, --album, --xmp, --csv or --html"
-        )
+        raise UsageError("--dry-run is about a judge or files; add --rerank, --copy, --album, --xmp, --csv or --html")
     refuse_on_cluster(settings.adapt, backend, backend.index)
 
     def opened() -> Collection:

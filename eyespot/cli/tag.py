@@ -39,9 +39,7 @@ def run(
     calibrated_by: str = typer.Option(
         None, "--calibrated-by", metavar="person:NAME", help="Whose verdicts make probabilities of a label."
     ),
-    likely: float = typer.Option(
-        0.5, "--likely", min=0, max=1, help="The probability from which a picture gets a calibrated label."
-    ),
+    likely: float = typer.Option(0.5, "--likely", min=0, max=1, help="The least probability of a calibrated label."),
     dry_run: bool = flag("--dry-run", "Only count the pictures of each label."),
     json: bool = json_option(),
 ) -> None:

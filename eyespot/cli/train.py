@@ -157,14 +157,10 @@ def _pictured(source: BackboneSettings) -> tuple[Any, Any]:
     from eyespot.search.captioned import reading
 
     if not source.is_gallery:
-        raise UsageError(
-            f"{source.pairs} is not a gallery; index the pictures first, with the model that is to be trained"
-        )
+        raise UsageError(f"{source.pairs} is not a gallery; index the pictures first, with the model to be trained")
     collection, caption_rows = captions_of(source)
     if not all(text for one in caption_rows for text in one.texts):
-        raise UsageError(
-            "pairs of two pictures train an adapter; a backbone needs captions: eyespot train quari or linear"
-        )
+        raise UsageError("pairs of pictures train an adapter; a backbone needs captions: eyespot train quari or linear")
     texts = [text for one in caption_rows for text in one.texts]
     rows = np.array([row for one in caption_rows for row in one.rows], np.int64)
     asking = np.array([row for one in caption_rows for row in one.asking], np.int64)

@@ -49,15 +49,10 @@ def _vectors(name: str, what: str) -> Any:
         source = import_module(f"eyespot.formats.imports.{name.replace('-', '_')}").source(places)
         encoder, place, known = into.encoder, gallery_here(into.gallery, writes=True), rooms.names("encoders")
         if encoder is None:
-            raise UsageError(
-                "say which encoder made the vectors, or words cannot be searched: -e "
-                "open_clip:ViT-B-32/laion2b_s34b_b79k"
-            )
+            raise UsageError("say which encoder made the vectors, as in -e open_clip:ViT-B-32/laion2b_s34b_b79k")
         if encoder.partition(":")[0] not in known:
-            raise UsageError(
-                f"{encoder} is not an encoder eyespot knows (there are: {', '.join(known)}); for CLIP models write "
-                "-e open_clip:MODEL/WEIGHTS"
-            )
+            there = f"there are: {', '.join(known)}; for CLIP models write -e open_clip:MODEL/WEIGHTS"
+            raise UsageError(f"{encoder} is not an encoder eyespot knows; {there}")
         with progress_bar() as progress:
             done = take_in(place, source, encoder, copy=into.copy_vectors, progress=progress)
         warn_all(done.notes)
@@ -78,13 +73,9 @@ for name, (about, what) in {
 
 @importing.command("inquire-cache")
 def import_inquire_cache(
-    cache: Path = typer.Argument(
-        ..., help="Scores of a vision–language model that INQUIRE's authors released: MODEL--cache.npy."
-    ),
+    cache: Path = typer.Argument(..., help="Released scores of a vision–language model of INQUIRE: MODEL--cache.npy."),
     data: Path = typer.Option(..., "--data", help="The queries: INQUIRE-Rerank's folder."),
-    clone: Path = typer.Option(
-        ..., "--clone", help="A clone of INQUIRE's code, which has the prompts of the model; it is not run."
-    ),
+    clone: Path = typer.Option(..., "--clone", help="A clone of INQUIRE's code, for its prompts; it is not run."),
     to: Path = typer.Option(..., "--to", help="The run to write (.parquet, .txt, .json)."),
     model: str = typer.Option(None, "--model", help="The model of the cache.", show_default="the file's name says it"),
     json: bool = json_option(),

@@ -152,9 +152,7 @@ class RayLink:
         """What readers of an answer should know while the workers are away."""
         if self.driver is not None:
             return ()
-        return (
-            f"the workers on Ray do not answer ({self.reason}), so this server searches by itself, which takes longer",
-        )
+        return (f"the workers on Ray do not answer ({self.reason}), so this server searches alone, which takes longer",)
 
     def alive(self, seconds: float = 2.0) -> int:
         """How many workers give a sign of life within some seconds."""

@@ -103,9 +103,7 @@ def _unreached(address: str, error: Exception) -> str:
     if "auth" in type(error).__name__.lower() or "token" in str(error).lower():
         return f"the Ray cluster at {address} asks for its token; set RAY_AUTH_TOKEN to it"
     if address == LOCAL:
-        return (
-            f"Ray does not begin on this machine ({_first_line(error)}); try when it is less busy, or leave out --ray"
-        )
+        return f"Ray does not begin here ({_first_line(error)}); try when it is less busy, or leave out --ray"
     return f"no Ray cluster answers at {address} ({_first_line(error)}); see ray status there, or use --ray local"
 
 

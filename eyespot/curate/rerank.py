@@ -106,9 +106,7 @@ def select(run: Run, judged: JudgedQueries, limits: RerankSetSettings) -> Rerank
     fitting = {verdict.query: ranked[verdict.query] for verdict in verdicts if not verdict.reason}
     if not fitting:
         if not len(run.score) or (run.graded(judged.qrels) < 0).all():
-            raise NothingFound(
-                "no image of the run is judged for its query; check that both files name queries and images alike"
-            )
+            raise NothingFound("no ranked image is judged; check that both files name queries and images alike")
         reason, count = Counter(one.reason for one in dropped).most_common(1)[0]
         why = f"{count} of {len(dropped)} are dropped as {reason!r}"
         raise NothingFound(f"no query is kept: {why}; change --depth, --least or --most")

@@ -217,9 +217,7 @@ class Requests:
                     ) from None
         if batches and not any(place in self._endpoints for _, place, *_ in batches):
             places = ", ".join(sorted({place for _, place, *_ in batches}))
-            raise EyespotError(
-                f"batches of {places} are at work; name these models and addresses to take their answers"
-            )
+            raise EyespotError(f"batches of {places} are at work; name these models and addresses for their answers")
 
     def _submit(self) -> None:
         # A thread that is still at work when a batch fails must not send the same requests once more
@@ -258,9 +256,7 @@ class Requests:
                 if row := waiting.pop(one.name, None):  # the first result of each
                     self._store(sql, endpoint, *row, one)
         if state.failure and id is not None:
-            raise EyespotError(
-                f"{endpoint.address} does not take the batch ({state.failure}); correct it and run again"
-            )
+            raise EyespotError(f"{endpoint.address} refuses the batch ({state.failure}); correct it and run again")
 
     def _forget_unsent(self, sql: sqlite3.Connection) -> None:
         """What was never sent costs nothing."""

@@ -159,9 +159,7 @@ def check(steps: Sequence[Step]) -> None:
         if late:
             raise UsageError(f"step {step.name} needs {late[0]!r}, which is not a step before it; put it earlier")
     if isinstance(steps[0].work, MapStep):
-        raise UsageError(
-            f"the first step, {names[0]!r}, works on single records and none are there; begin with a source"
-        )
+        raise UsageError(f"the first step {names[0]!r} works on single records and none are there; begin with a source")
 
 
 def mark_of(step: Step, how: RunOptions, earlier: Mapping[str, Records]) -> StepKey:
@@ -341,9 +339,7 @@ class _Asking:
         if known is not None:
             return known
         if self.client is None:
-            raise EyespotError(
-                f"step {self.mark.name} asks a model and none is there to answer; name one in the recipe"
-            )
+            raise EyespotError(f"step {self.mark.name} asks a model and none is there; name one in the recipe")
         draws = [digest_of_json({**sent, "draw": draw}) for draw in prompt.get("_draws", ()) if draw != sent["draw"]]
         draws = [draw for draw in draws if self.memory.answer(draw) is None]
         requests = self.requests.of(key, draws) if self.requests.batched or prompt.get("_draws") else None

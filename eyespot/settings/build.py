@@ -44,9 +44,7 @@ class RecosSettings(RecipeSettings):
         default=...,
         argument=True,
     )
-    gallery: Texts = setting(
-        "NAME=FOLDER, once per source; overrides the recipe.", default=(), spelled=("-g", "--gallery")
-    )
+    gallery: Texts = setting("NAME=FOLDER per source; overrides the recipe.", default=(), spelled=("-g", "--gallery"))
 
 
 class InatSettings(Settings):
@@ -62,9 +60,7 @@ class InatSettings(Settings):
     cap: int = setting("The most observations of a species.", default=550, ge=1)
     seed: int = setting("Another seed gives another sample.", default=0)
     km: float = setting("Observations of a day within this distance are one group.", default=10.0)
-    groups: Literal["all", "species"] = setting(
-        "all: groups over all species; species: groups within each.", default="all"
-    )
+    groups: Literal["all", "species"] = setting("all: groups over all species; species: within each.", default="all")
     clusters: int = setting("The most clusters of a species' groups.", default=200, ge=1)
     space_km: float = setting("A distance that counts as much as --time-days.", default=100.0, gt=0)
     time_days: float = setting("A time that counts as much as --space-km.", default=90.0, gt=0)
@@ -92,9 +88,7 @@ class InatSettings(Settings):
 class RerankSetSettings(Settings):
     """A re-ranking set: which queries and candidates, and how it is split."""
 
-    run: Path = setting(
-        "Rankings in any known format; their first images are the candidates.", default=..., argument=True
-    )
+    run: Path = setting("Rankings in any known format; the first images are candidates.", default=..., argument=True)
     qrels: Path = setting("Judgements in any known format.", default=..., argument=True)
     out: Path = setting("A new folder.", default=...)
     queries: Path | None = setting("The queries to include, with their columns: csv, jsonl, parquet.")

@@ -38,12 +38,8 @@ class EstimateSettings(LedgerSetting, PricesSetting, BatchSettings, FilterSettin
     of: str | None = setting("Shares are also of photos that fit this.", metavar="SQL", usual="the filter alone")
     compare: str | None = setting("Two groups that get all looks, as in 7,1 or winter,summer.", metavar="A,B")
     depth: int | None = setting("Judge only the first D of each group; below, anything may be relevant.", ge=1)
-    unit: str | None = setting(
-        "A column whose values count once each, as observation_id.", metavar="COLUMN", usual="copies and bursts"
-    )
-    borrow: bool = setting(
-        "Assume that the ranking works alike in all groups, where a group has few looks.", default=False
-    )
+    unit: str | None = setting("Count each value of this column once.", metavar="COLUMN", usual="copies and bursts")
+    borrow: bool = setting("Where a group has few looks, assume that the ranking works alike in all.", default=False)
     strict: bool = setting(
         "Call pairs of groups different by Holm's rule, and not where separate and shared curves agree.", default=False
     )

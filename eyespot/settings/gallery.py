@@ -14,9 +14,7 @@ class ClusterSettings(Settings):
         env="EYESPOT_RAY",
         panel=RESEARCH,
     )
-    workers: int = setting(
-        "Workers on the cluster; 0: one per GPU, or per processor.", default=0, ge=0, le=4096, panel=RESEARCH
-    )
+    workers: int = setting("Workers on Ray; 0: one per GPU or processor.", default=0, ge=0, le=4096, panel=RESEARCH)
 
 
 class ReadSettings(Settings):

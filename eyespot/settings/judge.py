@@ -35,9 +35,7 @@ class BudgetSettings(Settings):
 class BatchSettings(BudgetSettings):
     """How requests to models are paid for, and their limits."""
 
-    batch: bool = setting(
-        "Send requests to OpenAI and Anthropic in batches: half the price, in a day.", default=False, **_JUDGE
-    )
+    batch: bool = setting("Ask OpenAI and Anthropic in batches: half the price, in a day.", default=False, **_JUDGE)
 
 
 class PricesSetting(Settings):
@@ -61,21 +59,15 @@ class LedgerSetting(Settings):
 class JudgeOptions(LedgerSetting, PricesSetting, BatchSettings, RerankSetting):
     """A judge, its question, and its cost."""
 
-    depth: int | None = setting(
-        "How many hits of the first stage the judge looks at.", ge=1, usual=str(DEPTH), **_JUDGE
-    )
-    blend: float | None = setting(
-        "The weight of the judge next to the first stage, 0 to 1.", ge=0, le=1, usual="1", **_JUDGE
-    )
+    depth: int | None = setting("How many hits of the first stage the judge sees.", ge=1, usual=str(DEPTH), **_JUDGE)
+    blend: float | None = setting("The judge's weight beside the first stage, 0 to 1.", ge=0, le=1, usual="1", **_JUDGE)
     judge: Texts = setting(
         "An option of the judge: url=…, answer=grades, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
         default=(),
         metavar="KEY=VALUE",
         **_JUDGE,
     )
-    wording: str | None = setting(
-        "The prompt of the judge: a name or a TOML file.", metavar="NAME|FILE", usual="its own", **_JUDGE
-    )
+    wording: str | None = setting("The prompt: a name or a TOML file.", metavar="NAME|FILE", usual="its own", **_JUDGE)
     dry_run: bool = setting(
         "Only say what the judge would be sent, and its cost; in a search without one, what would be written.",
         default=False,

@@ -29,9 +29,7 @@ class PageSettings(Settings):
     """What a page of rankings shows beside numbers."""
 
     images: Path | None = setting("A folder with the pictures that the page shows.", metavar="DIR")
-    page: str | None = setting(
-        "A running eyespot serve that the page links into.", metavar="ADDRESS", env="EYESPOT_PAGE"
-    )
+    page: str | None = setting("A running eyespot serve that the page links to.", metavar="ADDRESS", env="EYESPOT_PAGE")
 
 
 class EvalSettings(PageSettings, JudgeOptions, ExpandSetting, StageSettings, IndexSetting):
@@ -45,9 +43,7 @@ class EvalSettings(PageSettings, JudgeOptions, ExpandSetting, StageSettings, Ind
     encoder: str | None = setting("Search this encoder's space.", **ENCODER)
     by: Way | None = setting("By look, by words (labels, titles, names) or both.", default="look", metavar="WAY")
     adapt: str | None = setting(f"Search, or re-rank --run, with an adapter: {ADAPT}.", metavar="CKPT")
-    rerank: str | None = setting(
-        "A second stage: a judge (encoder:starter, openai:…), or scores as rankings.", metavar="JUDGE|FILE"
-    )
+    rerank: str | None = setting("A judge (encoder:starter, openai:…), or scores as rankings.", metavar="JUDGE|FILE")
     depth: int | None = setting("How many hits of the first stage the second one re-ranks.", default=DEPTH, ge=1)
     blend_from: str | None = setting("Learn --blend on the judgements of this split.", metavar="SPLIT")
     measure: Texts = setting(
@@ -61,7 +57,5 @@ class EvalSettings(PageSettings, JudgeOptions, ExpandSetting, StageSettings, Ind
     seed: int = setting("The seed of the sample.", default=0)
     pool: int | None = setting("How many images each query ranks (for the scores by chance).", ge=1)
     system: str | None = setting("The name of the system in tables.", spelled=("--name",), usual="run or encoder")
-    beside: tuple[Path, ...] = setting(
-        "A report to show in the same tables and figures; repeatable.", default=(), metavar="DIR"
-    )
+    beside: tuple[Path, ...] = setting("A report to show beside it; repeatable.", default=(), metavar="DIR")
     out: Path | None = setting("Write the report here: run, values, tables, figures, page.", metavar="DIR")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
@@ -16,11 +16,6 @@ from eyespot.settings.judge import BudgetSettings, JudgeSettings, PricesSetting,
 ADAPT = "a QuARI checkpoint (its folder, or hub:OWNER/NAME), or linear:FILE, a static adapter (TA)"
 Way = Literal["look", "words", "both"]
 SYNONYMS = {**dict.fromkeys(("limit", "top_k", "topk", "n", "count", "size", "max"), "k"), "filter": "where"}
-
-
-def _whose(value: Any) -> Any:
-    """True is everybody, and False nobody, as in `feedback=True`."""
-    return (EVERYBODY if value else None) if isinstance(value, bool) else value
 
 
 class IndexSetting(Settings):
@@ -45,9 +40,7 @@ class FilterSettings(Settings):
     after: str | None = setting("Taken at or after this date (2024, 2024-05, 2024-05-01).")
     before: str | None = setting("Taken before this date.")
     undated: bool | None = setting("Only pictures of which nothing says when they were taken.", spelled=("--undated",))
-    near: str | None = setting(
-        "Taken within KM of a place, or within SOUTH,WEST,NORTH,EAST in degrees.", metavar="LAT,LON,KM"
-    )
+    near: str | None = setting("Within KM of a place, or in SOUTH,WEST,NORTH,EAST in degrees.", metavar="LAT,LON,KM")
     label: Texts = setting(
         "Only pictures with this label; those of one column are alternatives; repeatable.",
         default=(),
@@ -114,9 +107,7 @@ class RankingSettings(Settings):
     def refuse_conflicts(self) -> None:
         """`SettingsConflict` for an option that says how a stage works, without that stage; and for words of looks."""
         if self.adapt_depth is not None and self.adapt is None:
-            raise SettingsConflict(
-                "{adapt_depth} says how many hits an adapter re-ranks; name the adapter with {adapt}"
-            )
+            raise SettingsConflict("{adapt_depth} says how many hits an adapter re-ranks; name it with {adapt}")
         if self.alpha is not None and self.neighbours is None:
             raise SettingsConflict("{alpha} weighs the pictures of query expansion; say how many with {neighbours} N")
         if self.by in ("words", "both") and not self.reads_words:
@@ -166,7 +157,8 @@ class SharedSearchSettings(FilterSettings, RankingSettings, RerankSetting):
         spelled=("--grouped/--ungrouped",),
         usual="grouped; all of them with --calibrate, and in Python",
     )
-    feedback: Annotated[str | None, BeforeValidator(_whose)] = setting(
+    # True is everybody, False nobody
+    feedback: Annotated[str | None, BeforeValidator(lambda one: EVERYBODY if one is True else one or None)] = setting(
         "Let what was recorded for this query move the search: by everybody, or by the person or judge that is named; "
         "on a page also mine.",
         metavar="WHO",
@@ -241,9 +233,7 @@ class ServeSettings(McpSettings, BackendSettings, PricesSetting, BudgetSettings)
     always_token: bool = setting("Require tokens on this machine too: behind a proxy.", default=False)
     allow_host: Texts = setting("A host name of the server; repeatable.", default=())
     refuse: Path | None = setting("A file of words that queries must not contain, one per line.")
-    adapt: Texts = setting(
-        "An adapter that people can choose: a QuARI checkpoint, or linear:FILE.", default=(), metavar="NAME=CKPT"
-    )
+    adapt: Texts = setting("An adapter to choose: a QuARI checkpoint or linear:FILE.", default=(), metavar="NAME=CKPT")
     rerank: Texts = setting("A judge that people can use for re-ranking; repeatable.", default=(), metavar="NAME=JUDGE")
     depth: int = setting("How many of the first hits a judge looks at.", default=DEPTH, ge=1, le=1000)
     review: tuple[Path, ...] = setting("A review queue, a .jsonl file; repeatable.", default=())

@@ -27,9 +27,7 @@ class PairSettings(Settings):
         default=(),
         metavar="FILE|COLUMN",
     )
-    encoder: str | None = setting(
-        "The encoder of the vectors; for a gallery, the one to use.", spelled=("-e", "--encoder")
-    )
+    encoder: str | None = setting("The encoder of the vectors; of a gallery the one used.", spelled=("-e", "--encoder"))
 
     @property
     def is_gallery(self) -> bool:
@@ -61,9 +59,7 @@ class QuariSettings(PairSettings):
         "symmetric (the paper's), linear (the released image-to-query term), paired-maps.",
         usual="symmetric; arxiv-2025-05 paired-maps",
     )
-    keep_anyway: bool = setting(
-        "Name the model also if it is not shown to find more than the vectors as they are.", default=False
-    )
+    keep_anyway: bool = setting("Name the model even if it is not shown to beat the plain vectors.", default=False)
     without: Texts = setting("Leave out: one-step, no-semi-positives, no-noise; repeatable.", default=())
     rank: int | None = setting("The rank of each map's factors.", usual="16; published 64")
     hidden: int | None = setting("The width of the hypernetwork.", usual="128; published 512")
@@ -83,15 +79,11 @@ class QuariSettings(PairSettings):
         "the learning rate has fallen to half; 0: never.",
         usual="5",
     )
-    validate_every: int | None = setting(
-        "Batches between validations; a short training has 20 validations.", usual="500"
-    )
+    validate_every: int | None = setting("Batches between validations; a short training has 20.", usual="500")
     checkpoint_every: int | None = setting("Steps between checkpoints.", usual="500")
     seed: int | None = setting("Another seed gives another training.", usual="0")
     device: str | None = setting("The device: cpu, cuda, cuda:1.", usual="cuda if there is one")
-    precision: str | None = setting(
-        "The precision: float32, bfloat16, float16.", usual="bfloat16 on cuda, else float32"
-    )
+    precision: str | None = setting("float32, bfloat16 or float16.", usual="bfloat16 on cuda, else float32")
     activations: str | None = setting("Activations: kept, or recomputed (less memory).", usual="by their size")
     dry_run: bool = setting("Only print the amount of data, steps and memory.", default=False)
 
@@ -134,9 +126,7 @@ class LinearSettings(PairSettings):
 class BackboneSettings(PairSettings):
     """A fine-tuning of the model itself."""
 
-    pairs: Path = setting(
-        "A gallery with vectors of the model to train.", default=..., argument=True, metavar="GALLERY"
-    )
+    pairs: Path = setting("A gallery with the model's vectors.", default=..., argument=True, metavar="GALLERY")
     out: Path = setting("The output folder, with the model in model/ and the progress in log.csv.", default=...)
     encoder: str | None = setting("The hf: or open_clip: model.", spelled=("-e", "--encoder"), usual="the gallery's")
     blocks: int | None = setting("How many of the last blocks of each tower to train.", ge=0, usual="all")

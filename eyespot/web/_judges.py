@@ -45,10 +45,7 @@ def _misfit(adapter: AnyAdapter, space: Space) -> str:
 def refuse_misfit(name: str, adapter: AnyAdapter, space: Space) -> None:
     """`Problem` if the adapter is of another space than the one that is searched."""
     if _misfit(adapter, space):
-        raise Problem(
-            422,
-            f"the adapter {name!r} is not made for vectors of {space.encoder}; choose another encoder, or no adapter",
-        )
+        raise Problem(422, f"the adapter {name!r} does not fit {space.encoder}; choose another encoder, or no adapter")
 
 
 # -- judges -----------------------------------------------------------------------------------------------------

@@ -96,9 +96,7 @@ class SearchParams(SharedSearchSettings):
     region: str | None = Field(default=None, description="Only photos in a region of the map, as its lasso gives it.")
     list: Name = Field(default=None, description="Only the photos of this list, by its id or name.")
     verdict: Tab = Field(default=None, description="Only the photos with this verdict of yours, or with none.")
-    whose: Literal["everybody"] | None = Field(
-        default=None, description="By everybody's verdicts, and not by yours alone."
-    )
+    whose: Literal["everybody"] | None = Field(default=None, description="By everybody's verdicts, not by yours alone.")
 
     @property
     def something(self) -> bool:

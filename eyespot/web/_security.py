@@ -189,9 +189,7 @@ class AuthMiddleware:
                 )
             else:
                 self.guesses.record(address, digest_of(token))
-                problem = Problem(
-                    401, "this token is not known here; ask the gallery's owner", {"WWW-Authenticate": "Bearer"}
-                )
+                problem = Problem(401, "this token is unknown; ask the gallery's owner", {"WWW-Authenticate": "Bearer"})
             raise problem
         return User(found.name, found.role, True, found.internal)
 

@@ -100,10 +100,7 @@ def read_named(option: str, given: Iterable[str]) -> tuple[tuple[str, str], ...]
     for one in given:
         name, sign, value = (part.strip() for part in one.partition("="))
         if not (sign and name and value) or len(name) > LONGEST_NAME or not name.isprintable():
-            raise UsageError(
-                f"{option} takes NAME=VALUE with a short name to show on the page, such as mine={value or name}, "
-                f"not {one!r}"
-            )
+            raise UsageError(f"{option} takes NAME=VALUE with a short name, as in mine={value or name}, not {one!r}")
         if name in named:
             raise UsageError(f"{option} names {name!r} twice; give each its own name")
         named[name] = value

@@ -32,9 +32,7 @@ class SearchTier:
         self._gallery, self._index = settings.gallery, settings.index
         if self._index != EXACT:
             if settings.ray is not None:
-                raise UsageError(
-                    "workers on Ray search exactly, and an index by this process; leave out --ray, or --index"
-                )
+                raise UsageError("workers on Ray search exactly, an index by this process; leave out --ray or --index")
             gallery = Gallery(settings.gallery)
             read_stored(gallery.view(gallery.stem(settings.encoder)), self._index)
         self._link = None

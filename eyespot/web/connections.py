@@ -60,9 +60,7 @@ class Connection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """What is not HTTP gets a problem as well, as the API's description promises; uvicorn sends plain text."""
         status = getattr(sys.exception(), "error_status_hint", 400)  # 431 where the head is too long
-        answer = problem_json(
-            Problem(status, f"{msg.removesuffix('.')}; send HTTP/1.1 with a shorter address and headers")
-        )
+        answer = problem_json(Problem(status, f"{msg.removesuffix('.')}; send HTTP/1.1 with a shorter head"))
         head = h11.Response(status_code=status, headers=[*answer.raw_headers, (b"connection", b"close")])
         events = (head, h11.Data(data=bytes(answer.body)), h11.EndOfMessage())
         # In one piece: what the client still sends may reset the connection before a second one arrives

@@ -126,9 +126,7 @@ class RerankRequest(BaseModel):
     """Which judge shall look."""
 
     judge: str = Field(max_length=300, description="Its name here, as /v1/columns lists them.")
-    most: int | None = Field(
-        None, ge=0, le=10**6, strict=True, description="No more photos than were told it would be asked about."
-    )
+    most: int | None = Field(None, ge=0, le=10**6, strict=True, description="At most this many photos, as announced.")
 
 
 @router.post("/v1/runs/{id}/rerank", status_code=202, tags=["runs"])

@@ -125,9 +125,7 @@ def settle(store: AnnotationStore, id: str, who: str, image: str, mark: str | No
 def check_disputed(store: AnnotationStore, id: str, image: str) -> None:
     """Raise `UsageError` if annotators do not differ on a photo: there is nothing to settle."""
     if all(one.image != image for one in differences(store, id)):
-        raise UsageError(
-            "annotators do not differ on this photo, so there is nothing to settle; whoever sees it otherwise marks it"
-        )
+        raise UsageError("nobody differs on this photo, so nothing is to settle; whoever sees it otherwise marks it")
 
 
 def check_impartial(store: AnnotationStore, id: str, who: str, image: str) -> None:

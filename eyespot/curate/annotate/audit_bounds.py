@@ -238,9 +238,8 @@ def allocated(first: Sequence[int], unseen: Sequence[int], size: int) -> list[in
         middle = (low + high) / 2
         enough = (free * np.minimum(1, (middle / ranks) ** FALL)).sum() >= size
         low, high = (low, middle) if enough else (middle, high)
-    ends = (
-        np.cumsum(free * np.minimum(1, (low / ranks) ** FALL)).round().astype(int)
-    )  # rounded together, so none is lost
+    # Rounded together, so none is lost
+    ends = np.cumsum(free * np.minimum(1, (low / ranks) ** FALL)).round().astype(int)
     return np.minimum(np.diff(ends, prepend=0), np.asarray(unseen)).tolist()  # type: ignore[no-any-return]
 
 

@@ -36,6 +36,7 @@ from eyespot.photos.pictures import BadPicture, open_picture
 from eyespot.photos.places import read_again
 from eyespot.pipelines import Context, Records, SqlStep, Step
 from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
+from eyespot.pipelines.step import digest_of_json
 from eyespot.settings.build import InatSettings
 from eyespot.storage.atomic import make_folder, write_whole
 from eyespot.types import UsageError
@@ -305,16 +306,6 @@ def names_of(row: Row) -> set[str]:
 # -- pieces -----------------------------------------------------------------------------------------------------
 
 
-def digest_folder(work: Path, how: InatSettings) -> Path:
-    """The folder of the pieces of these settings."""
-    from eyespot.pipelines.step import digest_of_json
-
-    settings = {"checks": sorted(how.check), "side": how.side, "face": how.face, "folder": str(how.photos)}
-    folder = work / f"pictures-{digest_of_json([settings, _PIECE, _VERSION])[:12]}"
-    make_folder(folder)
-    return folder
-
-
 def results_of(work: Path, pieces: int) -> Iterator[dict[str, Any]]:
     """The results of the checks, read from their pieces."""
     for number in range(pieces):
@@ -357,7 +348,10 @@ def picture_step(out: Path, how: InatSettings) -> Step:
         species = species_of(folder_of(context.earlier[ALIGNED]), how)
         rows, total = drawn_rows(folder_of(records), species), len(records)
         if how.photos is not None:
-            checks = PictureChecks(how, out, digest_folder(out / WORK, how))
+            given = {"checks": sorted(how.check), "side": how.side, "face": how.face, "folder": str(how.photos)}
+            folder = out / WORK / f"pictures-{digest_of_json([given, _PIECE, _VERSION])[:12]}"
+            make_folder(folder)
+            checks = PictureChecks(how, out, folder)
             pieces = checks.all(rows, how.threads, lambda done: context.tell(PICTURES, done, total))
             yield from checks.judged(pieces)
             return

@@ -126,9 +126,7 @@ def _of_gallery(source: LabelledSettings) -> Iterator[LabelledPicture | Unlabell
     for shard in disk.shard_paths(Gallery(source.place).path):
         if lacks_hashes(shard) and not disk.is_imported(shard):
             line = f"eyespot index --repair -g {source.place}"
-            raise UsageError(
-                f"{source.place} has pictures without perceptual hashes, which copies are known by: {line}"
-            )
+            raise UsageError(f"{source.place} has pictures without perceptual hashes, needed to know copies: {line}")
         table = items_table.read_items(shard)
         known |= set(table.column_names)
         if column in table.column_names:

@@ -133,9 +133,7 @@ class Sources:
             name, image = record["source"], record["image"]
             rows, world = self.rows(name), self.world(name)
             if image not in rows:
-                raise EyespotError(
-                    f"the picture {image} is no longer in {name}; run `eyespot index` on it, or start in a new folder"
-                )
+                raise EyespotError(f"{name} has the picture {image} no more; index it again, or start in a new folder")
             vectors.append(world.vectors([rows[image]], self.named)[0])
         return np.array(vectors, np.float32).reshape(len(vectors), self.encoder.space.dim)
 
