@@ -37,11 +37,11 @@ def run(
     if without:
         line = f"eyespot index --repair -g {quote(str(view.gallery.path))}"
         warn(f"copies of {quantity(without, 'picture')} without perceptual hashes are missed; make them with: {line}")
-    totals = {}
-    for kind in GROUP_KINDS:
-        alike = [group for group in groups if group.kind == kind]
-        files, freed = sum(len(group.files) for group in alike), sum(group.freed for group in alike)
-        totals[kind] = {"groups": len(alike), "files": files, "freed": freed}
+    by_kind = {kind: [group for group in groups if group.kind == kind] for kind in GROUP_KINDS}
+    totals = {
+        kind: {"groups": len(of), "files": sum(len(one.files) for one in of), "freed": sum(one.freed for one in of)}
+        for kind, of in by_kind.items()
+    }
     if html:
         _write_sheet(html, groups)
     if not groups and not json:

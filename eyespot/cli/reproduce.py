@@ -36,8 +36,7 @@ def run(
     """Reproduce a table of a paper: needs, downloads, commands, and the result beside what is printed; resumes."""
     from eyespot import reproduce
     from eyespot.reproduce.presence import presences
-    from eyespot.reproduce.running import run_commands
-    from eyespot.reproduce.sample_world import make_world, refuse_sample
+    from eyespot.reproduce.running import make_world, refuse_sample, run_commands
 
     if table == LIST:
         recipes = [reproduce.recipe(name) for name in reproduce.names()]

@@ -119,7 +119,7 @@ def compared(runs: Sequence[Path]) -> dict[str, Part]:
         counts = {"controls": len(votes), "accepted": votes.count({"true"})}
         models = [tomllib.loads((folder / MANIFEST).read_text("utf-8")).get("models", {}) for _, folder in _steps(run)]
         with WorkDB(_work(run)) as memory:
-            spent = memory.total()
+            spent = memory.cost().spent
         cost = {**spent._asdict(), "money": None if spent.tokens and any(map(unpriced, models)) else spent.money}
         found[str(run)] = {"photos": len(photos[0]), "kept": steps, **counts, "spent": cost}
     return found

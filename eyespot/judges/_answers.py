@@ -46,14 +46,6 @@ IN_LETTERS = re.compile(
 READINGS = (OUT_OF_TEN, LABELLED, LAST, FIRST, CONCLUDED)
 
 
-def word_of(text: str, wording: JudgePrompt) -> bool:
-    """Whether an answer in words is the yes; `BadAnswer` if it is neither, `Declined` if it is an excuse."""
-    first, known = "".join(map(bare, text.split()[:1])), {bare(wording.yes): True, bare(wording.no): False}
-    if first in known:
-        return known[first]
-    raise _other(text, f"neither {wording.yes} nor {wording.no}")
-
-
 def grade_of(text: str) -> float:
     """The grade of an answer that has one reading; `BadAnswer` for any other, `Declined` if it is an excuse.
 
@@ -120,12 +112,12 @@ class Grades:
 
 
 def in_words(reply: Reply, wording: JudgePrompt) -> Verdict:
-    """1 or 0 by the words of a reply; raises what `word_of` raises."""
+    """1 or 0 by the first word of a reply; `BadAnswer` if that is neither yes nor no, `Declined` if it is an excuse."""
     text = reply_text(reply)
-    try:
-        return Verdict(probability=float(word_of(text, wording)), reason=f"said {text.strip()[:MOST]!r}")
-    except BadAnswer as why:
-        raise BadAnswer(f"{why}{MORE_TOKENS * reply.cut}") from None
+    first, known = "".join(map(bare, text.split()[:1])), {bare(wording.yes): 1.0, bare(wording.no): 0.0}
+    if first in known:
+        return Verdict(probability=known[first], reason=f"said {text.strip()[:MOST]!r}")
+    raise _other(text, f"neither {wording.yes} nor {wording.no}{MORE_TOKENS * reply.cut}")
 
 
 def reply_text(reply: Reply) -> str:

@@ -25,7 +25,6 @@ from eyespot.pipelines.step_folder import (
     cached_result,
     counted,
     digest_of_drops,
-    numbered,
     place_of,
     write_manifest,
 )
@@ -94,7 +93,7 @@ def run(steps: Sequence[Step], work: Path | str, how: RunOptions = RunOptions())
         for number, step in enumerate(steps, 1):
             before = done[-1].records if done else Records()
             earlier = {one.step.name: one.records for one in done if one.step.name in step.needs}
-            done.append(_Turn(step, numbered(work, number, step), memory, how, earlier).take(before))
+            done.append(_Turn(step, place_of(work, number, step, move=True), memory, how, earlier).take(before))
         return done
 
 

@@ -154,20 +154,16 @@ def write_manifest(folder: Path, step: Step, digests: tuple[str, str], counts: S
 # -- reading ----------------------------------------------------------------------------------------------------
 
 
-def place_of(work: Path, number: int, step: Step) -> Path:
-    """Where the step's folder lies: under its number, or another if the step stood elsewhere in the pipeline."""
+def place_of(work: Path, number: int, step: Step, *, move: bool = False) -> Path:
+    """Where the step's folder lies: under its number, or another if the step stood elsewhere and it is not to move."""
     place = work / "steps" / f"{number:02d}-{step.name}"
     numbered = (work / "steps").glob(f"[0-9]*-{step.name}")
     earlier = [path for path in numbered if path.name.removesuffix(f"-{step.name}").isdecimal()]
-    return place if place.exists() or not earlier else earlier[0]
-
-
-def numbered(work: Path, number: int, step: Step) -> Path:
-    """The step's folder under its number; one that lies under another is moved."""
-    place, found = work / "steps" / f"{number:02d}-{step.name}", place_of(work, number, step)
-    if found != place:
-        put_folder(found, place)
-    return place
+    if place.exists() or not earlier:
+        return place
+    if move:
+        put_folder(earlier[0], place)
+    return place if move else earlier[0]
 
 
 def cached_result(folder: Path) -> CachedResult | None:

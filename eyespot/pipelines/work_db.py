@@ -57,11 +57,12 @@ class Provenance(NamedTuple):
     changes: Sequence[Adjustment] = ()
 
 
-class StepCost(NamedTuple):
+@dataclass(frozen=True)
+class StepCost:
     """Seconds of work over all runs, and what was spent in them."""
 
-    seconds: float = 0.0
-    spent: Spent = Spent()
+    seconds: float
+    spent: Spent
 
 
 class Origin(NamedTuple):
@@ -232,17 +233,14 @@ class WorkDB(RunDatabase):
         with self.writing() as sql:
             sql.execute(_PAY, (*step, seconds, *Spent()))
 
-    def total(self) -> Spent:
-        """What all steps spent since the beginning and what requests without an answer may have; changed steps too."""
-        return self._cost("").spent
+    def cost(self, step: StepKey | None = None) -> StepCost:
+        """What the step of this name cost since the beginning, as it was before it was changed, too; None: all steps.
 
-    def cost(self, step: StepKey) -> StepCost:
-        """What the step of this name cost since the beginning: also as it was before it was changed."""
-        return self._cost(" WHERE name = ?", step.name)
-
-    def _cost(self, where: str, *values: str) -> StepCost:
+        What requests without an answer may have cost counts.
+        """
+        of = " WHERE name = ?" * (step is not None)
         with self._lock:
-            seconds, *spent = self._sql.execute(_SUMS + where, values).fetchone()
+            seconds, *spent = self._sql.execute(_SUMS + of, () if step is None else (step.name,)).fetchone()
         return StepCost(seconds, Spent(*(value or 0 for value in spent)))
 
 
@@ -259,7 +257,7 @@ class StepStore(ReservationStore):
 
     def total(self) -> Spent:
         """What all steps spent and reserved since the beginning."""
-        return self.work.total()
+        return self.work.cost().spent
 
     def dearest(self, model: str) -> LargestCost:
         """The most that a request of the step to this model cost so far."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -29,7 +29,8 @@ BUDGET_SPENT = "budget_spent"  # the code of a note
 TOGETHER = 24  # photos that a judge sees before another round has its turn
 
 
-class RerankProgress(NamedTuple):
+@dataclass(frozen=True)
+class RerankProgress:
     """How far a judge is with a result: what it could judge, what that would cost, and whether it is at it."""
 
     judge: AllowedJudge

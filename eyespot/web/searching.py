@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any
 from urllib.parse import quote, quote_plus
 
 import numpy as np
@@ -42,7 +43,8 @@ UNLISTED = {"id", "video", "video_id", "path", "thumbnail", "rank", "score", "si
 UNLISTED |= {"title", "verdict", "probability", "others", "why"}
 
 
-class PageHits(NamedTuple):
+@dataclass(frozen=True)
+class PageHits:
     """A stretch of the grid, and the address of the next one."""
 
     items: list[dict[str, Any]]

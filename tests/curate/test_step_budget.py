@@ -65,9 +65,9 @@ def take(budget: ReservedBudget) -> PromptMeter:
 def test_what_is_under_way_counts_with_what_was_expected(memory: WorkDB) -> None:
     budget = ReservedBudget(CostLimits(money=1.0), memory, STEP, Spent(1, 10, 5, 0.5))
     meter = take(budget)
-    assert memory.total() == Spent(1, 10, 5, 0.5)
+    assert memory.cost().spent == Spent(1, 10, 5, 0.5)
     meter.pay(7, 2, 0.25)
-    assert memory.total() == Spent(1, 7, 2, 0.25) == memory.cost(STEP).spent
+    assert memory.cost().spent == Spent(1, 7, 2, 0.25) == memory.cost(STEP).spent
 
 
 def test_a_request_may_cost_as_much_as_the_dearest_before_it(memory: WorkDB) -> None:
@@ -75,7 +75,7 @@ def test_a_request_may_cost_as_much_as_the_dearest_before_it(memory: WorkDB) -> 
     for tokens_in, tokens_out, money in ((30, 2, 2.0), (4, 50, 1.0)):
         take(budget).pay(tokens_in, tokens_out, money)
     take(budget)
-    assert memory.total() == Spent(3, 64, 102, 5.0)  # 34 + 30, 52 + 50, 3 + 2
+    assert memory.cost().spent == Spent(3, 64, 102, 5.0)  # 34 + 30, 52 + 50, 3 + 2
 
 
 def test_what_a_kill_cuts_off_stays_counted_with_the_dearest_price(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_who_finds_no_room_waits_for_what_may_come_out_cheaper(memory: WorkDB) -
     first.pay(1, 1, 0.25)
     third.join(60)
 
-    assert not third.is_alive() and memory.total().money == 2.25
+    assert not third.is_alive() and memory.cost().spent.money == 2.25
 
 
 def test_nobody_waits_for_what_was_given_up(memory: WorkDB) -> None:
@@ -110,7 +110,7 @@ def test_nobody_waits_for_what_was_given_up(memory: WorkDB) -> None:
         waiting = pool.submit(take, budget)
         lost.lose()
 
-        assert isinstance(waiting.exception(60), BudgetSpent) and memory.total().money == 1.0
+        assert isinstance(waiting.exception(60), BudgetSpent) and memory.cost().spent.money == 1.0
 
 
 @pytest.mark.parametrize("limit", ["calls", "tokens", "money"])

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eyespot import sample
-from eyespot.reproduce.sample_world import MARK, make_world
+from eyespot.reproduce.running import MARK, make_world
 from eyespot.storage.tables import write_csv
 from tests import tiny_models
 from tests.encoders import tiny_multimodal

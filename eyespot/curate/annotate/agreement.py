@@ -122,14 +122,10 @@ def settle(store: AnnotationStore, id: str, who: str, image: str, mark: str | No
     store.mark(id, who, {image: mark}, ADJUDICATION)
 
 
-def check_disputed(store: AnnotationStore, id: str, image: str) -> None:
-    """Raise `UsageError` if annotators do not differ on a photo: there is nothing to settle."""
+def check_settling(store: AnnotationStore, id: str, who: str, image: str) -> None:
+    """`UsageError` where nobody differs on a photo, or `who` has marked it and the lead does not let them settle it."""
     if all(one.image != image for one in differences(store, id)):
         raise UsageError("nobody differs on this photo, so nothing is to settle; whoever sees it otherwise marks it")
-
-
-def check_impartial(store: AnnotationStore, id: str, who: str, image: str) -> None:
-    """Raise `UsageError` if somebody has a mark of their own on a photo, unless the lead lets them settle it."""
     judgement = store.last_judgements(id, who).get(image)
     if judgement is not None and not store.team.allows(OWN_DISPUTES):
         raise UsageError(

@@ -125,34 +125,21 @@ PRIOR = 3.0  # how much a photo's rank weighs beside the model once both classes
 Reals = NDArray[np.float64]
 
 
-def likely_first(vectors: Vectors, labels: Sequence[bool | None]) -> NDArray[np.int64]:
+def learned_order(vectors: Vectors, labels: Sequence[bool | None], unsure: bool = False) -> NDArray[np.int64]:
     """The unlabelled rows, the most likely relevant first; `vectors` (photos, dim) stand in the order of the ranking.
 
-    While only one class was seen the ranking stays as it is.
+    With `unsure` those of which the model is least sure come first (uncertainty sampling, Lewis and Gale 1994). While
+    only one class was seen the ranking stays as it is.
     """
-    rest, odds = _learnt(vectors, labels)
-    return rest if odds is None else rest[np.argsort(-(odds - PRIOR * np.log(rest + 1.0)), kind="stable")]
-
-
-def telling_first(vectors: Vectors, labels: Sequence[bool | None]) -> NDArray[np.int64]:
-    """The unlabelled rows, those of which the model is least sure first (uncertainty sampling, Lewis and Gale 1994).
-
-    While only one class was seen the ranking stays as it is.
-    """
-    rest, odds = _learnt(vectors, labels)
-    return rest if odds is None else rest[np.argsort(np.abs(odds), kind="stable")]
-
-
-def _learnt(vectors: Vectors, labels: Sequence[bool | None]) -> tuple[NDArray[np.int64], Reals | None]:
-    """The unlabelled rows, and the log-odds that the model gives them; None while only one class was seen."""
     known = np.array([label is not None for label in labels], bool)  # (photos,)
     truth = np.array([bool(label) for label in labels])[known]
     rest = np.flatnonzero(~known)
     if len(set(truth.tolist())) < 2:
-        return rest, None
+        return rest
     mean = vectors.mean(axis=0)
     weights = fit((vectors[known] - mean).astype(np.float64), truth)
-    return rest, (vectors[rest] - mean) @ weights[:-1] + weights[-1]
+    odds = (vectors[rest] - mean) @ weights[:-1] + weights[-1]  # log-odds
+    return rest[np.argsort(np.abs(odds) if unsure else PRIOR * np.log(rest + 1.0) - odds, kind="stable")]
 
 
 def fit(features: Reals, truth: NDArray[np.bool_]) -> Reals:

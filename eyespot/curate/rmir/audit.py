@@ -46,8 +46,14 @@ def write_queues(made: FinishedSteps, folder: Path, verdicts: int = 100) -> dict
     last = [(hits[-1], settle_votes(hits[-1], len(made.seats))[0]) for hits in made.hits.values()]
     hits = {"true": [one for one, yes in last if yes], "false": [one for one, yes in last if yes is False]}
     drawn = {VERDICTS: _drawn(made, answers, verdicts), LAST: _drawn(made, hits, verdicts * 3 // 4)}
+    judges, before = len(made.seats), before_last(made.hits, made.counted, made.pipe.lists)
+    cases_of = {one["id"]: one for triplets in drawn.values() for one in triplets}
+    sealed = (
+        Sealed(id, one["kind"], one["question"], settle_votes(one, judges)[0], before.get(id), one["votes"])
+        for id, one in cases_of.items()
+    )
     make_folder(folder)
-    write_panel(folder, _sealed(made, [one for triplets in drawn.values() for one in triplets]).values())
+    write_panel(folder, sealed)
     for name, triplets in drawn.items():
         cases = []
         for one in _shuffled(triplets, made.pipe.recipe.seed, name):
@@ -161,15 +167,6 @@ def read_panel(folder: Path) -> dict[str, Sealed]:
             refuse(path, f"line {line}", "is not what a panel said; run eyespot build rmir again")
         found[row["id"]] = Sealed(**row)
     return found
-
-
-def _sealed(made: FinishedSteps, triplets: Iterable[Record]) -> dict[str, Sealed]:
-    judges, before = len(made.seats), before_last(made.hits, made.counted, made.pipe.lists)
-    return {
-        id: Sealed(id, one["kind"], one["question"], settle_votes(one, judges)[0], before.get(id), one["votes"])
-        for one in triplets
-        for id in [one["id"]]
-    }
 
 
 def before_last(hits: Mapping[str, Sequence[Record]], counted: Container[str], lists: Lists) -> dict[str, float]:

@@ -127,8 +127,7 @@ def settle(request: Request, at: Session, word: Annotated[LastWord, Form()]) -> 
     check_listed(at, word.query, [word.image])
     who = at.annotator_name()
     if word.mark in "ynd":
-        agreement.check_disputed(at.store, word.query, word.image)
-        agreement.check_impartial(at.store, word.query, who, word.image)
+        agreement.check_settling(at.store, word.query, who, word.image)
     at.store.team.write_note(word.query, word.image, name_of(who), word.note)
     if word.mark != "note":
         agreement.settle(at.store, word.query, who, word.image, None if word.mark == "back" else word.mark)

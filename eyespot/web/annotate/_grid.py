@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from eyespot.curate.annotate import agreement, auditing, candidates, shared_list
 from eyespot.curate.annotate.annotation_store import AuditSample, Candidate, mark_of, relevant
 from eyespot.curate.annotate.auditing import share_of
-from eyespot.curate.annotate.candidates import likely_first, telling_first
+from eyespot.curate.annotate.candidates import learned_order
 from eyespot.curate.annotate.progress import IN_A_ROW, standing, team_standing
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.annotate.team_store import name_of
@@ -233,6 +233,5 @@ def photos_shown(at: AnnotationSession, snapshots: Snapshots, query: str, what: 
     if not there:
         return []
     vectors = snapshot.view.vectors(rows[rows >= 0].tolist())
-    in_order = telling_first if what == "telling" else likely_first
-    order = in_order(vectors, [labels.get(photo.image) for photo in there])
+    order = learned_order(vectors, [labels.get(photo.image) for photo in there], what == "telling")
     return [there[at_row] for at_row in order.tolist()]

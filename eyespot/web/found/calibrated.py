@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -28,7 +28,8 @@ JudgeKey: TypeAlias = tuple[str, str]  # a judge, and the digest of how it is as
 PRECISIONS = (0.95, 0.9, 0.8, 0.7, 0.5)
 
 
-class CalibrationSummary(NamedTuple):
+@dataclass(frozen=True)
+class CalibrationSummary:
     """What verdicts say of the first `hits` of a ranking, and who gave them."""
 
     calibration: Calibration

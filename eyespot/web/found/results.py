@@ -213,7 +213,8 @@ class RankedResult:
         return ", ".join(words)
 
 
-class SearchContext(NamedTuple):
+@dataclass(frozen=True)
+class SearchContext:
     """What a search is run in: the gallery, the pictures that people brought, the adapter of the query."""
 
     snapshot: Snapshot

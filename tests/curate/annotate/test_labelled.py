@@ -12,7 +12,7 @@ import pytest
 from eyespot.curate.annotate import agreement, auditing, candidates, export, queries
 from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
 from eyespot.curate.annotate.auditing import Plan, draw
-from eyespot.curate.annotate.candidates import likely_first, telling_first
+from eyespot.curate.annotate.candidates import learned_order
 from eyespot.curate.annotate.export import unseen
 from eyespot.curate.annotate.progress import seconds, standing
 from eyespot.curate.annotate.queries import AnnotationQuery
@@ -256,7 +256,7 @@ def test_a_word_of_a_third_overrides_no_agreement(at: AnnotationStore) -> None:
         at.mark("q", who, {"0": YES})
     agreement.settle(at, "q", "eve", "0", NO)
     with raises(UsageError):
-        agreement.check_disputed(at, "q", "0")
+        agreement.check_settling(at, "q", "cy", "0")
     assert agreement.labels(at, "q") == {"0": True}
 
 
@@ -347,12 +347,13 @@ def test_no_text_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
 
 
 def test_before_both_kinds_were_seen_the_ranking_stays() -> None:
-    for order in (likely_first, telling_first):
-        assert order(vectors(9, 3), [True, True, *[None] * 7]).tolist() == [2, 3, 4, 5, 6, 7, 8]
+    for unsure in (False, True):
+        order = learned_order(vectors(9, 3), [True, True, *[None] * 7], unsure)
+        assert order.tolist() == [2, 3, 4, 5, 6, 7, 8]
 
 
 def test_the_most_telling_photo_lies_between_a_yes_and_a_no() -> None:
     angles = np.radians([0, 90, 10, 44, 80])
     between = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    assert telling_first(between, [True, False, None, None, None])[0] == 3
-    assert likely_first(between, [True, False, None, None, None])[0] == 2
+    assert learned_order(between, [True, False, None, None, None], unsure=True)[0] == 3
+    assert learned_order(between, [True, False, None, None, None])[0] == 2

@@ -234,11 +234,11 @@ def disputed(at: AnnotationStore) -> AnnotationStore:
 
 
 def test_nobody_settles_their_own_dispute_unless_the_lead_allows_it(disputed: AnnotationStore) -> None:
-    agreement.check_impartial(disputed, Q, "cy", "0")
+    agreement.check_settling(disputed, Q, "cy", "0")
     for allowed in (False, True, False):
         disputed.team.let(OWN_DISPUTES, allowed, "lea")
         with nullcontext() if allowed else raises(UsageError):
-            agreement.check_impartial(disputed, Q, "ada", "0")
+            agreement.check_settling(disputed, Q, "ada", "0")
 
 
 def test_a_dispute_tells_who_said_what_and_when_and_what_was_written(disputed: AnnotationStore) -> None:
