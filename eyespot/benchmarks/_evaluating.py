@@ -28,7 +28,18 @@ from eyespot.search.hit_pairs import CaptionPairs, HitPairs, JudgedPairs, hits_a
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
 from eyespot.storage.digests import file_sha256, json_sha256
-from eyespot.types import EyespotError, Note, NothingFound, Query, RankedImage, Run, UsageError, prefixed, without_code
+from eyespot.types import (
+    EyespotError,
+    Note,
+    NothingFound,
+    Query,
+    RankedImage,
+    Run,
+    UsageError,
+    prefixed,
+    quantity,
+    without_code,
+)
 
 if TYPE_CHECKING:
     from eyespot.benchmarks._searching import GallerySearcher
@@ -178,7 +189,7 @@ def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[RankingStag
     short = sum(head < second.depth for head in heads)
     silent = f"{without} of the first {second.depth} hits have no score in the second stage"
     unscored = f"{silent}; they go behind the scored"
-    fewer = f"{short} queries rank fewer than {second.depth} images; of those all are re-ranked"
+    fewer = f"fewer than {second.depth} images are ranked for {quantity(short, 'query')}; there all are re-ranked"
     return stages, reranked, [*[Note(UNSCORED, unscored)] * bool(without), *[fewer] * bool(short)]
 
 

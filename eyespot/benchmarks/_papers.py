@@ -80,7 +80,7 @@ def _differences(evaluation: Evaluation, result: Result, row: Printed, about: li
     if queries != official.queries:
         yield Note("queries", f"{_part(queries, official.queries)} queries")
     if missing := result.run.header.get("missing"):
-        yield Note("images", f"{missing:,} images of the benchmark are missing")
+        yield Note("images", f"missing: {quantity(missing, 'image')} of the benchmark")
         return
     if unlisted := result.run.header.get("unlisted"):
         yield Note("images", f"{unlisted:,} ranked images are not in the list of the benchmark")

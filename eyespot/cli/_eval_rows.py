@@ -207,8 +207,7 @@ def _folder_name(row: EvalSettings) -> str:
 
 def evaluate_rows(inputs: EvalInputs, rows: Sequence[EvalSettings], json: bool) -> None:
     """The table of all rows; a row that fails is reported, and the others go on (exit code 3)."""
-    from eyespot.reports.rows import row_tables
-    from eyespot.reports.tables import as_latex, as_markdown, as_text
+    from eyespot.reports.tables import as_latex, as_markdown, as_text, row_tables
 
     benchmark, _, split = inputs.known()
     summaries, failed, lacking = [], {}, False

@@ -13,7 +13,7 @@ from eyespot.cli.console import escaped, print_result, warn, warn_all
 from eyespot.cli.metrics import itself_aside, scored, scoring_of
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, gallery_here, gallery_option, json_option
 from eyespot.settings.measure import PageSettings, ScoringSettings
-from eyespot.types import EyespotError, NothingFound, Qrels, Run, UsageError
+from eyespot.types import EyespotError, NothingFound, Qrels, Run, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.metrics import Compared, Comparison
@@ -161,7 +161,8 @@ def encoders(
         shown = pair.corrected_p < LEVEL  # an interval of few queries is too narrow to say so
         better = "" if not shown else pair.run if pair.difference > 0 else comparison.baseline
         finding = f"{better} ranks them better" if better else f"no difference from {pair.run} is shown"
-        lines.append(f"{finding}, by {len(mixed)} queries with {sum(map(len, mixed.values()))} verdicts")
+        verdicts = quantity(sum(map(len, mixed.values())), "verdict")
+        lines.append(f"{finding}, by {quantity(len(mixed), 'query')} with {verdicts}")
     print_result(comparison.as_json(0, False) | {"queries": len(mixed)}, lines, json)
 
 

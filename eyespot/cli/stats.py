@@ -11,7 +11,7 @@ import typer
 
 from eyespot.cli.console import print_result, warn
 from eyespot.cli.settings import QRELS_FORMAT, QUERIES, json_option
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.runs.judged import JudgedQueries
@@ -86,9 +86,9 @@ def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQuerie
         if without == len(table):
             raise NothingFound(f"none of the queries of {queries} is judged; check that both files name queries alike")
         if passed:
-            warn(f"{passed} of {len(judged.qrels)} judged queries are not in {queries}; they are passed over")
+            warn(f"passed over: {passed} of {quantity(len(judged.qrels), 'judged query')}, not in {queries}")
         if without:
-            warn(f"{without} of {len(table)} queries of {queries} have no judgements; they count with 0 matches")
+            warn(f"counted with 0 matches: {without} of {quantity(len(table), 'query')} of {queries}, not judged")
         judged = replace(judged, queries=table)
     elif not judged.queries:
         judged = replace(judged, queries={query: {} for query in judged.qrels})

@@ -98,7 +98,9 @@ def _by_label(source: PairSettings, labels: str) -> tuple[Vectors, Any, str | No
         data = read(source)
         lines = [line.strip() for line in text_of(Path(labels).expanduser()).splitlines()]
         if len(lines) != len(data.pairs.images):
-            raise UsageError(f"{labels} has {len(lines)} lines for {len(data.pairs.images)} images; give one for each")
+            raise UsageError(
+                f"{labels} has {quantity(len(lines), 'line')} for {quantity(len(data.pairs.images), 'image')}; give one for each"
+            )
         vectors, of = np.concatenate([data.pairs.images, data.pairs.texts]), data.pairs.of
         classes, space = np.array(lines), data.space
     else:
@@ -128,7 +130,9 @@ def backbone(given: BackboneSettings, json: bool = json_option()) -> None:
 
     collection, material = _pictured(given)
     model = encoders.trainable(collection.encoder)
-    warn(f"{quantity(len(material.texts), 'pair')}, {steps(len(material.texts), given)} steps of {given.batch}")
+    warn(
+        f"{quantity(len(material.texts), 'pair')}, {quantity(steps(len(material.texts), given), 'step')} of {given.batch}"
+    )
     if given.dry_run:
         return
     encoders.refuse_if_lost(model)
@@ -145,8 +149,10 @@ def backbone(given: BackboneSettings, json: bool = json_option()) -> None:
     name = encoders.name_in(model, folder)
     print_result({"model": name, **asdict(done)}, [name], json)
     if done.unread:
-        warn(f"{done.unread} times a picture could not be read, and its pair was left out")
-    print_summary(f"{done.step} steps, loss {done.loss:.3f}; index with it: eyespot index -g {given.pairs} -e {name}")
+        warn(f"left out: {quantity(done.unread, 'pair')} whose picture could not be read")
+    print_summary(
+        f"{quantity(done.step, 'step')}, loss {done.loss:.3f}; index with it: eyespot index -g {given.pairs} -e {name}"
+    )
 
 
 def _pictured(source: BackboneSettings) -> tuple[Any, Any]:
@@ -231,7 +237,7 @@ def _print_plan(material: TrainingData, shape: Config, settings: TrainingSetting
         print_result({**payload, "memory": memory._asdict()}, (), json)
         return
     warn(
-        f"{len(material.pairs)} pairs, {held} held out, {steps} steps of {settings.accumulate} × {settings.batch}; a "
+        f"{quantity(len(material.pairs), 'pair')}, {held} held out, {quantity(steps, 'step')} of {settings.accumulate} × {settings.batch}; a "
         f"batch takes about {memory.total / 1e9:.2g} GB in float32 (layers {memory.activations / 1e9:.2g}, maps "
         f"{memory.factors / 1e9:.2g}, loss {memory.loss / 1e9:.2g}, weights {memory.weights / 1e9:.2g})"
     )
@@ -302,7 +308,7 @@ def report(done: TrainingResult, material: TrainingData, settings: TrainingSetti
     print_result({**summary, **more, "by_picture": by_picture, "needs": needs}, lines, json)
     warn_all(_course(done, settings))
     if done.ahead:
-        print_summary(f"{done.step} steps, loss {done.loss:.3f}; search with: --adapt {done.model}")
+        print_summary(f"{quantity(done.step, 'step')}, loss {done.loss:.3f}; search with: --adapt {done.model}")
         warn(f"the model finds more than the vectors as they are: {done.comparison}")
         return
     warn_all(needs)
@@ -340,7 +346,7 @@ def _needs(done: TrainingResult, material: TrainingData) -> Iterator[str]:
         yield "the vectors as they are find the image of every held-out text first: there is nothing to gain on these"
     elif done.best is not None and done.frozen is not None and done.best <= done.frozen:
         way_out = "" if done.rising else f"; more pairs, or a lower --rate, may help ({NEW_FOLDER})"
-        yield f"no validation of {done.step} steps was above the frozen space{way_out}"
+        yield f"no validation of {quantity(done.step, 'step')} was above the frozen space{way_out}"
 
 
 def _test_needs(found: FrozenComparison, pairs: int) -> Iterator[str]:

@@ -23,6 +23,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from eyespot.types import quantity
 from eyespot.web._problems import Problem, problem_json, wants_page
 from eyespot.web._settings import Access, Role, ServerSettings, User, digest_of
 
@@ -97,8 +98,11 @@ class LoginThrottle:
             wrong.popleft()
         return 0 if len(wrong) < self.most else int(self.seconds - (self.clock() - wrong[0][0])) + 1
 
-    def record(self, address: str, digest: bytes) -> None:
-        """One more wrong token from there; the same one again, as a browser's old cookie, is not a new guess."""
+    def count(self, address: str, digest: bytes, what: str = "tokens") -> None:
+        """`Problem` if there were too many; the same one again, as a browser's old cookie, is not a new guess."""
+        if wait := self.wait(address):
+            again = f"too many wrong {what}; try again in {quantity(wait, 'second')}"
+            raise Problem(429, again, {"Retry-After": str(wait)})
         wrong = self._wrong.setdefault(address, deque(maxlen=self.most))
         if all(digest != known for _, known in wrong):
             wrong.append((self.clock(), digest))
@@ -182,15 +186,8 @@ class AuthMiddleware:
         """
         found = _matching(self.settings.access, token)
         if found is None:
-            # What is said of a token that is nobody's
-            if wait := self.guesses.wait(address):
-                problem = Problem(
-                    429, f"too many wrong tokens; try again in {wait} seconds", {"Retry-After": str(wait)}
-                )
-            else:
-                self.guesses.record(address, digest_of(token))
-                problem = Problem(401, "this token is unknown; ask the gallery's owner", {"WWW-Authenticate": "Bearer"})
-            raise problem
+            self.guesses.count(address, digest_of(token), "tokens")
+            raise Problem(401, "this token is unknown; ask the gallery's owner", {"WWW-Authenticate": "Bearer"})
         return User(found.name, found.role, True, found.internal)
 
     def _most(self, scope: Scope) -> int:

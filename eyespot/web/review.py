@@ -27,7 +27,7 @@ from eyespot.html import tidy
 from eyespot.photos.pictures import BadPicture, thumbnail
 from eyespot.photos.places import read_again
 from eyespot.pipelines.human_review import Case, Overtaken, Queue, ReviewDecision
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, UsageError, quantity
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs, person_of
@@ -186,7 +186,8 @@ def agreement(request: Request, served: Chosen) -> Response:
         raise Problem(404, "nobody judged these cases before; only an audit has an agreement")
     standing = served.queue.standing()
     if left := counts(served, standing)["open"]:
-        raise Problem(409, f"{left} cases are still to be answered; what the panel said is shown when all are")
+        waiting = quantity(left, "case is", "cases are")
+        raise Problem(409, f"{waiting} still to be answered; what the panel said is shown when all are")
     answers = {id: one.choice != "drop" for id, one in standing.items()}
     panel, is_last = served.panel, served.queue.path.name == LAST
     groups = compared(panel, answers) if is_last else None

@@ -66,10 +66,10 @@ def test_after_five_minutes_an_address_may_guess_again_and_an_old_cookie_is_one_
     now = [1000.0]
     guesses = LoginThrottle(most=2, clock=lambda: now[-1])
     for _ in range(5):
-        guesses.record("10.0.0.7", b"old")
+        guesses.count("10.0.0.7", b"old")
     assert guesses.wait("10.0.0.7") == 0
     now.append(1100)
-    guesses.record("10.0.0.7", b"new")
+    guesses.count("10.0.0.7", b"new")
 
     waits = []
     for second in (1100, 1299, 1300.5, 1399.5, 1401):  # the first guess is forgotten after 1300, the second after 1400
@@ -77,16 +77,16 @@ def test_after_five_minutes_an_address_may_guess_again_and_an_old_cookie_is_one_
         waits.append(guesses.wait("10.0.0.7"))
 
     assert waits == [201, 2, 0, 0, 0] and guesses.wait("10.0.0.8") == 0
-    guesses.record("10.0.0.7", b"newer")
+    guesses.count("10.0.0.7", b"newer")
     assert guesses.wait("10.0.0.7") == 0
-    guesses.record("10.0.0.7", b"newest")
+    guesses.count("10.0.0.7", b"newest")
     assert guesses.wait("10.0.0.7") == 301
 
 
 def test_guesses_of_many_addresses_take_bounded_memory() -> None:
     guesses = LoginThrottle(most=1, addresses=50)
     for number in range(500):
-        guesses.record(str(number), b"x")
+        guesses.count(str(number), b"x")
     assert [number for number in range(500) if guesses.wait(str(number))] == list(range(450, 500))
 
 

@@ -56,11 +56,8 @@ def shared(request: Request, state: State, token: Token, first: First = 0) -> Re
 def enter(request: Request, state: State, token: Token, password: str = Form("", max_length=200)) -> Response:
     """The list, with a cookie for whoever knows the password; wrong ones are counted as wrong tokens are."""
     _, terms, _ = _entry(request, state, token)
-    guesses, address = request.scope["access"].guesses, address_of(request.scope)
     if terms["password"] and not hmac.compare_digest(hashed(password, token), terms["password"]):
-        if wait := guesses.wait(address):
-            raise Problem(429, f"too many wrong passwords; try again in {wait} seconds", {"Retry-After": str(wait)})
-        guesses.record(address, digest_of(password))
+        request.scope["access"].guesses.count(address_of(request.scope), digest_of(password), "passwords")
         return _ask(request, token, "This is not the password of the link.")
     answer = RedirectResponse(f"/shared/{token}", 303)
     how: dict[str, Any] = {"path": f"/shared/{token}", "httponly": True, "samesite": "lax"}
