@@ -98,9 +98,8 @@ def _by_label(source: PairSettings, labels: str) -> tuple[Vectors, Any, str | No
         data = read(source)
         lines = [line.strip() for line in text_of(Path(labels).expanduser()).splitlines()]
         if len(lines) != len(data.pairs.images):
-            raise UsageError(
-                f"{labels} has {quantity(len(lines), 'line')} for {quantity(len(data.pairs.images), 'image')}; give one for each"
-            )
+            images = quantity(len(data.pairs.images), "image")
+            raise UsageError(f"{labels} has {quantity(len(lines), 'line')} for {images}; give one for each")
         vectors, of = np.concatenate([data.pairs.images, data.pairs.texts]), data.pairs.of
         classes, space = np.array(lines), data.space
     else:
@@ -130,9 +129,8 @@ def backbone(given: BackboneSettings, json: bool = json_option()) -> None:
 
     collection, material = _pictured(given)
     model = encoders.trainable(collection.encoder)
-    warn(
-        f"{quantity(len(material.texts), 'pair')}, {quantity(steps(len(material.texts), given), 'step')} of {given.batch}"
-    )
+    count = len(material.texts)
+    warn(f"{quantity(count, 'pair')}, {quantity(steps(count, given), 'step')} of {given.batch}")
     if given.dry_run:
         return
     encoders.refuse_if_lost(model)
@@ -149,7 +147,7 @@ def backbone(given: BackboneSettings, json: bool = json_option()) -> None:
     name = encoders.name_in(model, folder)
     print_result({"model": name, **asdict(done)}, [name], json)
     if done.unread:
-        warn(f"left out: {quantity(done.unread, 'pair')} whose picture could not be read")
+        warn(f"a picture could not be read {quantity(done.unread, 'time')}, and its pair was left out")
     print_summary(
         f"{quantity(done.step, 'step')}, loss {done.loss:.3f}; index with it: eyespot index -g {given.pairs} -e {name}"
     )
@@ -236,10 +234,11 @@ def _print_plan(material: TrainingData, shape: Config, settings: TrainingSetting
         payload = {"pairs": len(material.pairs), "held_out": held, "steps": steps, "bytes": memory.total}
         print_result({**payload, "memory": memory._asdict()}, (), json)
         return
+    planned = f"{quantity(len(material.pairs), 'pair')}, {held} held out, {quantity(steps, 'step')} of"
     warn(
-        f"{quantity(len(material.pairs), 'pair')}, {held} held out, {quantity(steps, 'step')} of {settings.accumulate} × {settings.batch}; a "
-        f"batch takes about {memory.total / 1e9:.2g} GB in float32 (layers {memory.activations / 1e9:.2g}, maps "
-        f"{memory.factors / 1e9:.2g}, loss {memory.loss / 1e9:.2g}, weights {memory.weights / 1e9:.2g})"
+        f"{planned} {settings.accumulate} × {settings.batch}; a batch takes about {memory.total / 1e9:.2g} GB in float32 "
+        f"(layers {memory.activations / 1e9:.2g}, maps {memory.factors / 1e9:.2g}, loss {memory.loss / 1e9:.2g}, "
+        f"weights {memory.weights / 1e9:.2g})"
     )
 
 
