@@ -58,11 +58,7 @@ class FilesOut(Settings):
 class HitsOut(FilesOut):
     """The same, and what else becomes of the hits of a search."""
 
-    xmp: str | None = setting(
-        "Write this keyword into XMP sidecars beside the hits; the photos are not changed.",
-        metavar="KEYWORD",
-        panel=OUTPUT,
-    )
+    xmp: str | None = setting("Write this keyword into XMP sidecars beside the hits.", metavar="KEYWORD", panel=OUTPUT)
     why: bool = setting("Say what each term and word of the query adds.", default=False, panel=OUTPUT)
     paths: bool = setting("Print only paths, one per line.", default=False, panel=OUTPUT)
     print0: bool = setting("Print only paths, each followed by a NUL (for xargs -0).", default=False, panel=OUTPUT)

@@ -235,11 +235,10 @@ def _print_plan(material: TrainingData, shape: Config, settings: TrainingSetting
         print_result({**payload, "memory": memory._asdict()}, (), json)
         return
     planned = f"{quantity(len(material.pairs), 'pair')}, {held} held out, {quantity(steps, 'step')} of"
-    warn(
-        f"{planned} {settings.accumulate} × {settings.batch}; a batch takes about {memory.total / 1e9:.2g} GB in float32 "
-        f"(layers {memory.activations / 1e9:.2g}, maps {memory.factors / 1e9:.2g}, loss {memory.loss / 1e9:.2g}, "
-        f"weights {memory.weights / 1e9:.2g})"
-    )
+    shares = {"layers": memory.activations, "maps": memory.factors, "loss": memory.loss, "weights": memory.weights}
+    parts = ", ".join(f"{name} {size / 1e9:.2g}" for name, size in shares.items())
+    planned += f" {settings.accumulate} × {settings.batch}; a batch takes about {memory.total / 1e9:.2g} GB in float32"
+    warn(f"{planned} ({parts})")
 
 
 def _tell(progress: Progress, point: Any, total: int) -> None:

@@ -32,11 +32,7 @@ class VectorsFrom(Settings):
     gallery: Path | None = setting("Where the gallery lies or shall lie.", **GALLERY)
     # No environment variable here: what stands there for indexing says nothing of who made these vectors.
     encoder: str | None = setting("The encoder that made the vectors.", spelled=("-e", "--encoder"))
-    copy_vectors: bool = setting(
-        "Copy the vectors and scale them to unit length; otherwise they stay where they are.",
-        default=False,
-        spelled=("--copy",),
-    )
+    copy_vectors: bool = setting("Copy the vectors, scaled to unit length.", default=False, spelled=("--copy",))
 
 
 def _vectors(name: str, what: str) -> Any:

@@ -39,11 +39,7 @@ class RmirSettings(RecipeSettings):
 class RecosSettings(RecipeSettings):
     """A ReCoS set."""
 
-    recipe: Path = setting(
-        "The recipe, a TOML file; or a domain: everyday, plants, or `demonstration`, which needs no model.",
-        default=...,
-        argument=True,
-    )
+    recipe: Path = setting("A TOML file; or everyday, plants, `demonstration` (no model).", default=..., argument=True)
     gallery: Texts = setting("NAME=FOLDER per source; overrides the recipe.", default=(), spelled=("-g", "--gallery"))
 
 

@@ -41,11 +41,7 @@ class FilterSettings(Settings):
     before: str | None = setting("Taken before this date.")
     undated: bool | None = setting("Only pictures of which nothing says when they were taken.", spelled=("--undated",))
     near: str | None = setting("Within KM of a place, or in SOUTH,WEST,NORTH,EAST in degrees.", metavar="LAT,LON,KM")
-    label: Texts = setting(
-        "Only pictures with this label; those of one column are alternatives; repeatable.",
-        default=(),
-        metavar="COLUMN=VALUE",
-    )
+    label: Texts = setting("Only this label, or others of its column; repeatable.", default=(), metavar="COLUMN=VALUE")
 
     @property
     def filters(self) -> bool:

@@ -16,9 +16,7 @@ class PairSettings(Settings):
     """Where pairs of texts and images come from; captions are of a gallery."""
 
     pairs: Path = setting(
-        "A file or folder of pairs (.npy, .npz, .pt, .parquet, clip-retrieval), or a gallery.",
-        default=...,
-        argument=True,
+        "Pairs (.npy, .npz, .pt, .parquet, clip-retrieval), or a gallery.", default=..., argument=True
     )
     out: Path = setting("The output folder.", default=...)
     captions: Texts = setting(
@@ -40,9 +38,7 @@ class QuariSettings(PairSettings):
 
     out: Path = setting("The output folder, with the checkpoint in model/ and the progress in log.csv.", default=...)
     held_out: Path | None = setting("Pairs for validation.", usual="a share of the images")
-    held_out_captions: Texts = setting(
-        "For a gallery, the captions for validation, as --captions; repeatable.", default=(), metavar="FILE|COLUMN"
-    )
+    held_out_captions: Texts = setting("Captions for validation; repeatable.", default=(), metavar="FILE|COLUMN")
     held_out_share: float | None = setting(
         f"The share of images for validation, at most {MOST_HELD_OUT}; 0: no validation.",
         ge=0,

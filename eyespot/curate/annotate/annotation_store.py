@@ -244,14 +244,14 @@ class AnnotationStore(AnnotationTables):
             self.judgements.record(judgements)
         return len(changed)
 
-    def last_judgements(self, id: str, who: str, kind: str = "") -> dict[str, Judgement]:
+    def last_judgements(self, id: str, who: str) -> dict[str, Judgement]:
         """The last word of somebody on each photo of a query's list and audits; photos without one are left out."""
-        return self.said_by(id, [who], kind)[who]
+        return self.said_by(id, [who])[who]
 
     def said_by(self, id: str, people: Iterable[str], kind: str = "") -> dict[str, dict[str, Judgement]]:
         """The same of several people, by name."""
         query, prompt, images = self._digest(id), _prompt(kind), self.photos(id)
-        return {who: self._known(Judgement(query, "", judge_of(who), prompt, None), images) for who in people}
+        return {who: self.judgements.known(query, images, judge_of(who), prompt) for who in people}
 
     def all_candidates(self, id: str) -> list[Candidate]:
         """All photos that somebody may be shown for a query: those of its list, then those of audits alone."""
@@ -262,9 +262,6 @@ class AnnotationStore(AnnotationTables):
     def photos(self, id: str) -> list[str]:
         """The ids of all of them."""
         return [photo.image for photo in self.all_candidates(id)]
-
-    def _known(self, judgement: Judgement, images: Iterable[str]) -> dict[str, Judgement]:
-        return self.judgements.known(judgement.query, images, judgement.judge, judgement.prompt)
 
     def _digest(self, id: str) -> str:
         return query_digest(self.query(id).query)
@@ -321,10 +318,6 @@ class AnnotationStore(AnnotationTables):
         drew = self.select("SELECT person FROM audits WHERE number = ?", number)
         joined = self.select("SELECT person FROM audit_people WHERE audit = ? ORDER BY number", number)
         return [person.removeprefix(PERSON) for (person,) in dict.fromkeys([*drew, *joined])]
-
-    def join_audit(self, number: int, who: str) -> None:
-        """Let somebody work at an audit, too."""
-        self.change(JOIN, [(number, judge_of(who))])
 
     def listed_at_draw(self, number: int) -> int:
         """How many photos were on the list at the draw, at least: 0 for an audit of earlier versions."""

@@ -310,14 +310,14 @@ def hidden_at_most(bands: Sequence[Band], relevant: Collection[str], rest: int) 
     return most_hidden(found, least_inclusion(below), rest + found)
 
 
-def most_hidden(found: int, probability: float, most: int, tail: float = TAIL) -> int:
+def most_hidden(found: int, probability: float, most: int) -> int:
     """How many relevant photos an audit has not shown at most that found some, each with at least this chance.
 
     There are no more than `most` with those that it found.
     """
     if probability >= 1:
         return 0
-    return _first(found, most + 1, lambda count: at_most(found, count, probability) <= tail) - 1 - found
+    return _first(found, most + 1, lambda count: at_most(found, count, probability) <= TAIL) - 1 - found
 
 
 def too_deep(bands: Sequence[Band], relevant: Collection[str]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, relevant
+from eyespot.curate.annotate.annotation_store import JOIN, AnnotationStore, AuditSample, Candidate, relevant
 from eyespot.curate.annotate.audit_bounds import (
     Audit,
     Band,
@@ -26,6 +26,7 @@ from eyespot.curate.annotate.audit_bounds import (
     too_deep,
 )
 from eyespot.curate.annotate.candidates import draw_from_gallery, nearest
+from eyespot.curate.annotate.team_store import judge_of
 from eyespot.search.collection import Collection
 from eyespot.types import NothingFound, UsageError, quantity
 
@@ -136,7 +137,7 @@ def join(store: AnnotationStore, id: str, who: str) -> AuditSample:
     last = store.last_audit(id)
     if last is None or under_way(store, id) is None:
         raise UsageError(f"no audit of {id!r} is under way; draw one")
-    store.join_audit(last[0], who)
+    store.change(JOIN, [(last[0], judge_of(who))])
     return last[1]
 
 
@@ -158,24 +159,15 @@ def share_of(store: AnnotationStore, id: str, who: str) -> list[Candidate] | Non
     return [known[image] for image in store.audit_share(number, who)]
 
 
-def standing(store: AnnotationStore, id: str, who: str) -> Audited | None:
-    """How the last audit of a query that somebody drew or joined stands; None if there is none."""
-    return _standing_of(store, id, store.last_audit(id, who))
-
-
-def last_standing(store: AnnotationStore, id: str) -> Audited | None:
-    """How the last audit of a query stands, whoever drew it; None if there is none."""
-    return _standing_of(store, id, store.last_audit(id))
-
-
 def under_way(store: AnnotationStore, id: str) -> Audited | None:
     """How the last audit of a query stands, whoever drew it, while it is not finished; else None."""
-    found = last_standing(store, id)
+    found = standing(store, id)
     return None if found is None or found.done >= found.size else found
 
 
-def _standing_of(store: AnnotationStore, id: str, last: tuple[int, AuditSample] | None) -> Audited | None:
-    if last is None:
+def standing(store: AnnotationStore, id: str, who: str | None = None) -> Audited | None:
+    """How the last audit of a query stands that somebody drew or joined, without a name anybody; None without any."""
+    if (last := store.last_audit(id, who)) is None:
         return None
     number, drawn = last
     people = store.auditors(number)

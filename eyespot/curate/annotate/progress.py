@@ -172,7 +172,7 @@ def team_standing(
     singly = set[str]().union(*alone.values())
     counts = len(listed), store.goes_on(id), len(labels), sum(labels.values())
     down = descent((labels.get(one.image) for one in listed), singly=(one.image in singly for one in listed))
-    if audit := auditing.last_standing(store, id):
+    if audit := auditing.standing(store, id):
         audit = replace(audit, together=None)  # what nobody of the audit found counts, too
     time = sum(one.seconds for one in each)
     return _without_rest(LabellingProgress(id, TEAM, *counts, down, audit, time, store.ranked_depth(id)))

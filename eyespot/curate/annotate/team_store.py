@@ -179,10 +179,10 @@ class Lease:
         return not 0 <= time.time() - self.at < LAPSE
 
 
-def is_twice(seed: str, image: str, share: float = TWICE) -> bool:
+def is_twice(seed: str, image: str) -> bool:
     """Whether two people label a photo: a choice at random that is the same whatever else is on the list."""
     digest = blake2b(f"{seed} {image}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest) < share * 2**64
+    return int.from_bytes(digest) < TWICE * 2**64
 
 
 class TeamStore:

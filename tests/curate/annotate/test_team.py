@@ -177,7 +177,7 @@ def test_the_next_audit_of_a_shared_list_leaves_out_what_anybody_labelled(at: An
     drawn = auditing.draw(at, Q, "ada")
 
     assert not {photo.image for photo in drawn.photos} & team_of(at).labels.keys()
-    assert auditing.last_standing(at, Q) is not None and drawn.rest == 300 - len(team_of(at).labels)
+    assert auditing.standing(at, Q) is not None and drawn.rest == 300 - len(team_of(at).labels)
 
 
 def mark_group(at: AnnotationStore, who: str, images: list[str], mark: str | None) -> None:
