@@ -176,10 +176,8 @@ def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[RankingStag
     heads = [min(len(hits), second.depth) for hits in run.values()]
     reranked, without = second(run)
     if without == sum(heads):
-        raise NothingFound(
-            f"the second stage scores none of the first {second.depth} hits of {task.name}; check that both files name "
-            "queries and images alike"
-        )
+        first = f"the first {second.depth} hits of {task.name}"
+        raise NothingFound(f"the second stage scores none of {first}; check that both files use the same names")
     # Who knows the grades re-ranks best; what lies deeper stays behind, as it does for every other second stage.
     judged = task.judged.qrels
     grades = Run({query: [RankedImage(image, float(grade)) for image, grade in judged[query].items()] for query in run})
@@ -282,9 +280,7 @@ class Jury:
             raise BudgetSpent(f"{self.stage.judge.name}: {judged.stats}; {judged.stopped}")
         if not judged.stats.known and judged.stats.failed == judged.stats.answers:
             why = judged.failures[0] if judged.failures else "the gallery has none of the pictures"
-            raise EyespotError(
-                f"{self.stage.judge.name} has no verdict on pictures of {task.name} ({why}); see to that"
-            )
+            raise EyespotError(f"{self.stage.judge.name} has no verdict on {task.name} ({why}); see to that")
         return judged
 
     def result(self, task: Task, run: Run, judged: JudgeResult, pool: int | None = None) -> Result:

@@ -129,10 +129,8 @@ class GallerySearcher:
             raise UsageError(why)
         ids = self.ids_of(task, [hit.image for query in run for hit in run[query][:depth]])
         if not ids:
-            raise NothingFound(
-                f"the gallery has none of the first {depth} hits of {task.name}; choose the gallery of the run with "
-                "-g, or the column that holds its names with --match"
-            )
+            way_out = "choose that of the run with -g, or the column of its names with --match"
+            raise NothingFound(f"the gallery has none of the first {depth} hits of {task.name}; {way_out}")
         heads: dict[str, list[RankedImage]] = {}  # under the gallery's ids, each picture once
         for query in (query for query in run if query in task.judged.queries):
             best: dict[str, float] = {}
@@ -256,10 +254,8 @@ class GallerySearcher:
         message = f"{len(lacking)} of {quantity(len(needed), 'image')} of the benchmark are not in the gallery"
         message += f" (such as {lacking[0]!r})"
         if not self.allow_missing:
-            raise UsageError(
-                f"{message}; name the column that holds their ids with --match, index the rest, or go on without them "
-                "with --allow-missing"
-            )
+            way_out = "name the column of their ids with --match, index the rest, or --allow-missing"
+            raise UsageError(f"{message}; {way_out}")
         return [f"{message}; they cannot be found", *doubted]
 
     def _sources(self, task: Task, matching: RowMatching) -> tuple[dict[str, VectorSource], list[str]]:

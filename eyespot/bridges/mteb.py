@@ -225,10 +225,8 @@ def _collected(judged: JudgedQueries, images: Pictures) -> _Collection:
         candidates = {query: [hit.image for hit in run[query]] if query in run else [] for query in queries}
         ranked = list(dict.fromkeys(image for order in candidates.values() for image in order))
     if missing := [image for image in ranked if image not in given]:
-        raise UsageError(
-            f"{len(missing)} of {len(ranked)} images have no picture, such as {missing[0]!r}; bring them, or leave "
-            "them out of the judgements"
-        )
+        few = f"{len(missing)} of {len(ranked)} images have no picture, such as {missing[0]!r}"
+        raise UsageError(f"{few}; bring them, or leave them out of the judgements")
     pool = given if run is None else {image: given[image] for image in ranked}
     # Where the collection lists its images, pictures that are only queries are none of them
     if run is None and judged.images:

@@ -103,10 +103,8 @@ class RerankView:
         numbers |= {} if model is None else {"covariate": model.as_json()}
         if cut is not None:
             numbers["likely"] = cut._asdict()
-            sentences.append(
-                f"of the first {cut.hits:,} a share of {cut.precision:.2f} is expected to be relevant (95% interval "
-                f"{cut.low:.2f} to {cut.high:.2f})"
-            )
+            share = f"a share of {cut.precision:.2f} (95% interval {cut.low:.2f} to {cut.high:.2f})"
+            sentences.append(f"of the first {cut.hits:,} {share} is expected to be relevant")
             warn(sentences[1])
         # Hits are shown down to the cut, but no more than -k.
         most = (k or FEW) if cut is None else min(k or cut.hits, cut.hits)

@@ -74,9 +74,6 @@ def _vectors(path: Path) -> Any:
     if mapped.dtype in (np.float16, np.float32):
         return mapped
     if mapped.dtype.kind != "f" and mapped.dtype != np.int8:
-        raise UsageError(
-            f"{path} holds {mapped.dtype}; save floats, and of codes what they stand for: "
-            f"numpy.save({path.name!r}, vectors.astype('float32'))"
-        )
+        raise UsageError(f"{path} holds {mapped.dtype}; save floats, and of codes what they stand for, as float32")
     with np.errstate(over="ignore"):
         return mapped.astype(np.float32)

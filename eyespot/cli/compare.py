@@ -149,8 +149,7 @@ def encoders(
     mixed = Qrels(grades)
     if not len(mixed):
         raise NothingFound(
-            "no query has recorded verdicts on photos that fit and on photos that do not (--yes and --no are not "
-            f"recorded); give some of both with: eyespot serve -g {place}"
+            f"no query has recorded verdicts of yes and of no; give some of both with: eyespot serve -g {place}"
         )
     measures = [parse("AP"), parse("nDCG")]
     scores = {name: scored(run, mixed, (measures, Rules()), name) for name, run in runs.items()}

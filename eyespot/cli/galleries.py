@@ -153,10 +153,8 @@ def lay_out(
         "trustworthiness": layout.notes.trust,
         "seed": layout.notes.seed,
     }
-    line = (
-        f"{quantity(photos, 'photo')} on the map: {computed:,} computed, {photos - computed:,} placed by their"
-        f" neighbours; {made['clusters']} clusters"
-    )
+    spread = f"{computed:,} computed, {photos - computed:,} placed by their neighbours"
+    line = f"{quantity(photos, 'photo')} on the map: {spread}; {made['clusters']} clusters"
     if layout.notes.trust is not None:
         line += f"; trustworthiness {layout.notes.trust:.3f}"
     print_result(made, [line], json)

@@ -352,10 +352,7 @@ def _test_needs(found: FrozenComparison, pairs: int) -> Iterator[str]:
     if found.better:
         return
     if found.images < FEWEST:
-        yield (
-            f"fewer than {FEWEST} images to test on can show of no model that it helps; hold out more with "
-            f"--held-out-share, or train on more pairs ({NEW_FOLDER})"
-        )
+        yield f"fewer than {FEWEST} images can show of no model that it helps; raise --held-out-share ({NEW_FOLDER})"
     elif not found.spread:
         yield f"the model changed the rank of none of the {quantity(found.queries, 'text')} of the test"
     elif found.needed is not None and found.difference >= VISIBLE:

@@ -164,10 +164,8 @@ def _import_facts(photos: Iterable[PhotoFacts], source: Path, folder: Path, give
     done = take_in(gallery, photos, f"{place.stem[:40]}-{text_digest(str(place))[:8]}", folder)
     if done.path is None and (done.unknown or not done.failed):
         example = (*done.unknown, "none")[0]
-        raise NothingFound(
-            f"no photo of {source} is in {gallery}, such as {example}; say where its paths begin with --photos, or "
-            "index the photos first"
-        )
+        way_out = "say where its paths begin with --photos, or index the photos first"
+        raise NothingFound(f"no photo of {source} is in {gallery}, such as {example}; {way_out}")
     done.failed += [] if done.path is None else index_list(gallery, done.path)
     if done.unknown:
         warn(f"{quantity(len(done.unknown), 'photo is', 'photos are')} not in the gallery, such as {done.unknown[0]}")

@@ -45,9 +45,7 @@ class Embedder:
         for stem, (name, digest) in names.items():
             self._known[stem] = rooms.load("encoders", name)
             if self._known[stem].space.digest != digest:
-                raise EyespotError(
-                    f"{name} on {host()} is another revision than here; install the same one on all machines"
-                )
+                raise EyespotError(f"{name} on {host()} is another revision than here; install one on all machines")
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="eyespot-read")
         self._there: set[Root] = set()
 
@@ -61,9 +59,7 @@ class Embedder:
         """Pictures read for these spaces, in order; and the pixels of the good ones for each space, (good, ...)."""
         for root in set(roots.values()) - self._there:
             if not is_there(root):
-                raise EyespotError(
-                    f"{root.place} is not there on {host()}; keep photos on a disk that all machines of the cluster see"
-                )
+                raise EyespotError(f"{root.place} is not there on {host()}; keep photos where all machines see them")
             self._there.add(root)
         encoders = {stem: self._known[stem] for stem in stems}
         every = self._pool.map(lambda one: list(read_planned(one, roots[one.root], encoders, KnownPictures())), planned)

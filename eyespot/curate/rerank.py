@@ -246,10 +246,8 @@ def _notes(made: JudgedQueries, run: Run, unjudged: int, limits: RerankSetSettin
     if limits.judged_only and (made.qrels.grade > 0).all():
         notes.append("every candidate is relevant: the judgements list no others, so leave out --judged-only")
     elif unjudged:
-        notes.append(
-            f"{unjudged} of {len(made.qrels.grade)} candidates are unjudged and count as not relevant, which is right "
-            "where the judgements are exhaustive; --judged-only leaves them out"
-        )
+        unknown = f"{unjudged} of {len(made.qrels.grade)} candidates are unjudged and count as not relevant"
+        notes.append(f"{unknown}; --judged-only leaves them out where judgements are not exhaustive")
     return notes
 
 

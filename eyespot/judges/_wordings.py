@@ -42,8 +42,7 @@ def wording(named: str, judge: str = "") -> JudgePrompt:
     if name == RELEASED:
         if not clone:
             raise UsageError(
-                "write inquire:CLONE with a clone of inquire-benchmark/INQUIRE, whose prompts are read; the wording "
-                f"that was called inquire is now called {PLAIN.name}"
+                f"write inquire:CLONE with a clone of inquire-benchmark/INQUIRE, or {PLAIN.name} for no clone"
             )
         return released_prompt(Path(clone), judge.partition(":")[2].partition("@")[0])
     path = Path(named)
@@ -64,9 +63,7 @@ def released_prompt(clone: Path, model: str) -> JudgePrompt:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError) as error:
-        raise UsageError(
-            f"{path} cannot be read ({error}); name a clone of inquire-benchmark/INQUIRE after inquire:"
-        ) from None
+        raise UsageError(f"{path} cannot be read ({error}); name a clone of INQUIRE's code after inquire:") from None
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     if PROMPTS not in functions:
         raise UsageError(f"{path} has no {PROMPTS}; name a clone of inquire-benchmark/INQUIRE after inquire:")

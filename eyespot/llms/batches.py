@@ -211,10 +211,8 @@ class Requests:
                 try:
                     self._take(token, endpoint, id, at)
                 except KeyboardInterrupt:
-                    raise LeftAtWork(
-                        f"{self.waiting():,} requests are at work in batches, and go on; run the same line again to "
-                        "take their answers, which are paid for once"
-                    ) from None
+                    at_work = f"{self.waiting():,} requests are at work in batches"
+                    raise LeftAtWork(f"{at_work}; run the same line again to take their answers") from None
         if batches and not any(place in self._endpoints for _, place, *_ in batches):
             places = ", ".join(sorted({place for _, place, *_ in batches}))
             raise EyespotError(f"batches of {places} are at work; name these models and addresses for their answers")

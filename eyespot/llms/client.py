@@ -205,7 +205,7 @@ class Endpoint(ServedModel):
             return
         elif name := refused(body, trouble):
             raise EyespotError(
-                f"{who} does not accept {name} ({trouble.text}); leave it out, or name a model that takes it"
+                f"{who} does not accept {name} ({trouble.text}); leave it out, or name another"
             ) from None
         else:
             raise final(trouble, self.address, self.model) from None

@@ -192,10 +192,8 @@ class Models:
                 JpegEncoder(picture_of, _side(prompt))  # refuses a side that no picture can have
                 opened = self._model(prompt)
                 if limits.money is not None and opened.price is None and not opened.free:
-                    raise UsageError(
-                        f"no price is known for {model['use']}, so no budget of money can hold it; add it to "
-                        f"{own_table()}, or limit calls or tokens instead"
-                    )
+                    known = f"no price is known for {model['use']}"
+                    raise UsageError(f"{known}; add it to {own_table()}, or limit calls or tokens in place of money")
 
     def _report(self, prompt: Prompt, meter: CallMeter, exchange: Exchange) -> None:
         """Hand on what came of a request, and note each setting that was left out and how it counts, once."""

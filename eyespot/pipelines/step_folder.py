@@ -85,10 +85,8 @@ class StepWriter:
         for outcome in outcomes:
             origin = None if isinstance(outcome, Added) else outcome.of or id_of(outcome.record)
             if origin is not None and origin not in times:
-                raise Unaccounted(
-                    f"step {self._name} gave a record made from {origin!r}, which never came; say what it is `of`, or "
-                    "use Added"
-                )
+                never = f"gave a record made from {origin!r}, which never came"
+                raise Unaccounted(f"step {self._name} {never}; say what it is `of`, or use Added")
             self._added += origin is None or times[origin] > 0
             if origin is not None:
                 times[origin] += 1
@@ -97,10 +95,8 @@ class StepWriter:
             if self._kept == limit:
                 break
         if lost := [id for id, count in times.items() if not count]:
-            raise Unaccounted(
-                f"step {self._name} says nothing of {len(lost):,} records, {lost[0]!r} the first; let it keep or drop "
-                "every one"
-            )
+            few = f"{len(lost):,} records, {lost[0]!r} the first"
+            raise Unaccounted(f"step {self._name} says nothing of {few}; let it keep or drop every one")
 
     def _write(self, outcome: Outcome, of: str | None) -> None:
         """One outcome; `of` is the id of the record it comes from. Raises `Unaccounted` for an id that is there."""

@@ -47,9 +47,7 @@ def presences(recipe: TableRecipe, work: Path) -> list[Presence]:
         commit = cached_commit(one.hub)
         about = f"{size(one.bytes)}{f' ({one.how})' if one.how else ''}, revision {commit or one.revision}; "
         about += f"the id is known from {one.id_known_from}"
-        found.append(
-            Presence("weights", one.hub, commit is not None, about, "fetched from the hub when it is first used")
-        )
+        found.append(Presence("weights", one.hub, commit is not None, about, "fetched from the hub at its first use"))
     for extra in recipe.extras:
         packages = [name for name, brings in EXTRAS.items() if brings == extra and name != "torchvision"]
         here = all(find_spec(name) is not None for name in packages)

@@ -108,8 +108,7 @@ class RankingSettings(Settings):
             raise SettingsConflict("{alpha} weighs the pictures of query expansion; say how many with {neighbours} N")
         if self.by in ("words", "both") and not self.reads_words:
             raise SettingsConflict(
-                "an adapter, query expansion and local descriptors compare looks, and words have none; leave out {by}"
-                f" {self.by}, or search {{by}} look"
+                f"adapters, query expansion and local descriptors compare looks; leave out {{by}} {self.by}"
             )
 
 

@@ -114,8 +114,7 @@ def open_judges(judging: Judging) -> Judges:
         for allowed in named.values():
             if allowed.paid and allowed.price is None:
                 raise UsageError(
-                    f"--rerank {allowed.name}: no table has its model's price, so --budget-money would not hold it; "
-                    "name the price in a file of yours and give that with --prices"
+                    f"--rerank {allowed.name} has no price, so --budget-money cannot hold it; give one with --prices"
                 )
     return Judges(named, judging.depth, budget)
 

@@ -57,10 +57,8 @@ class Access:
     def by(cls, token: str, name: str, role: Role, internal: bool = False) -> Access:
         """Access for whoever has the token; `UsageError` for one that could be guessed."""
         if len(token) < SHORTEST_TOKEN:
-            raise UsageError(
-                f"the token of {name} has {len(token)} characters; take {SHORTEST_TOKEN} or more, such as"
-                f" {secrets.token_urlsafe(16)}"
-            )
+            better = f"take {SHORTEST_TOKEN} or more, such as {secrets.token_urlsafe(16)}"
+            raise UsageError(f"the token of {name} has {len(token)} characters; {better}")
         return cls(name, role, digest_of(token), internal)
 
 

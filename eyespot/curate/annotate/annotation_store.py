@@ -90,10 +90,8 @@ class AnnotationStore(AnnotationTables):
                 same = self.select("SELECT id, text FROM annotated WHERE (id = ? OR query = ?)", one.id, digest)
                 other = next((row for row in same if row != (one.id, one.text)), None)
                 if other is not None:
-                    raise UsageError(
-                        f"there is the query {other[0]!r} with the words {other[1]!r}; give {one.id!r}, {one.text!r}, "
-                        "an id and words of its own"
-                    )
+                    there = f"there is the query {other[0]!r} with the words {other[1]!r}"
+                    raise UsageError(f"{there}; give {one.id!r}, {one.text!r}, an id and words of its own")
                 sql.execute(
                     "INSERT INTO annotated(id, query, text, facts) VALUES (?, ?, ?, ?)"
                     " ON CONFLICT(id) DO UPDATE SET facts = excluded.facts",

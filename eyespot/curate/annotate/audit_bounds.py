@@ -47,9 +47,9 @@ class Audit:
 
     def __post_init__(self) -> None:
         if not 0 <= self.relevant <= self.drawn <= self.rest:
+            numbers = f"{self.rest}, {self.drawn} and {self.relevant}"
             raise UsageError(
-                f"an audit of {self.drawn} photos out of {self.rest} with {self.relevant} relevant cannot be;"
-                " each number is at most the one before"
+                f"an audit has photos, drawn and relevant ones, each at most the one before, not {numbers}"
             )
 
     @property

@@ -65,10 +65,8 @@ def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
     """Each way of asking, and a random order, over the pool; the input and what is in doubt are never ranked."""
     world, space = made.pipe.world, made.pipe.lists.space
     rows = world.rows(space)
-    mask_rows = [rows[id] for id in made.pool if id in rows]
-    count = int(world.view(space).starts[-1])
-    pool: Mask = np.zeros(count, bool)
-    pool[list(mask_rows)] = True
+    pool: Mask = np.zeros(int(world.view(space).starts[-1]), bool)
+    pool[[rows[id] for id in made.pool if id in rows]] = True
     subset = [one for one in queries if one["image"] in rows]
     if not subset or not pool.any():
         return []
@@ -97,9 +95,8 @@ def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mappin
         composed = [Query.composed(Path(str(photo["path"])), one["question"]) for photo, one in pairs]
         both = embed(composed, world.collection(space).encoder)
     else:
-        sums_both = words + pictures
-        unit: Vectors = sums_both / np.maximum(np.linalg.norm(sums_both, axis=1, keepdims=True), 1e-6)
-        both = unit
+        both = words + pictures
+        both /= np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-6)
     targets = world.texts([one["target"] for one in queries], space)
     return {"question alone": words, "picture alone": pictures, "both": both, DESCRIBED: targets}
 
@@ -342,9 +339,8 @@ def validity_check(
     if ACCEPTED not in found:
         return None
     one = found[ACCEPTED]
-    texts = [
-        f"about {one.cases - one.agreed} of {one.cases} targets are wrong ({1 - one.high:.0%} to {1 - one.low:.0%})"
-    ]
+    wrong = f"about {one.cases - one.agreed} of {one.cases} targets are wrong"
+    texts = [f"{wrong} ({1 - one.high:.0%} to {1 - one.low:.0%})"]
     levels: list[Level] = ["green" if one.low >= PRECISION else "red" if one.high < PRECISION else "amber"]
     if REFUSED in found:
         value, low, high = missed_share(one, found[REFUSED], sizes[True], sizes[False])
