@@ -275,7 +275,6 @@ class GallerySearcher:
     # -- rankings ------------------------------------------------------------------------------------------
 
     def _captions(self, task: Task) -> Rank:
-        """Pictures rank captions."""
         ids = list(task.pool)
         if silent := [id for id in ids if not task.pool[id].get("text")]:
             few = f"{len(silent)} captions of {task.name} have no text here, such as {silent[0]!r}"

@@ -241,7 +241,6 @@ def _collected(judged: JudgedQueries, images: Pictures) -> _Collection:
 
 
 def _query_picture(query: str, facts: Columns, given: Places) -> str | None:
-    """The place of a query's picture."""
     image = facts.get("image")
     if not image:
         return None

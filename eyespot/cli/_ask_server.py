@@ -72,7 +72,6 @@ def plain_line(words: Sequence[str]) -> tuple[str, list[str]] | None:
 
 
 def _may_name_file(word: str) -> bool:
-    """Whether this might be the name of a picture."""
     if not {".", ":"} & {*word}:
         return not {"/", "\\", "~"}.isdisjoint(word)
     import re

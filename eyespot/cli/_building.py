@@ -166,7 +166,6 @@ def _carry_out(steps: Sequence[Step], work: Path, options: RunOptions) -> list[S
 
 
 def _tell_planned(pipe: RmirPipeline | RecosPipeline, options: RunOptions, json: bool) -> None:
-    """What is planned, a line each step, or as JSON."""
     from eyespot.pipelines import plan
 
     lines, planned = [], plan(pipe.steps, pipe.work, options)
@@ -189,7 +188,6 @@ def _tell_planned(pipe: RmirPipeline | RecosPipeline, options: RunOptions, json:
 
 
 def _tell_set(target: SetFolder, notes: Iterable[str], queues: Iterable[Path]) -> None:
-    """Where a set is, and what its user should know."""
     warn_all(filter(None, [*notes, target.note]))
     tell_lapsed(queues)
     print_summary(f"the set is in {target.place}; look at {target.place / 'card.html'}")

@@ -129,7 +129,6 @@ def _files_of(inputs: EvalInputs, files: Sequence[Path], searched: GallerySearch
 
 
 def _adapter_files(adapt: str | None) -> list[Path]:
-    """The files of an adapter that lies on this machine."""
     place = Path((adapt or "").removeprefix(LINEAR)).expanduser()
     if adapt and place.is_dir():
         return sorted(path for path in place.iterdir() if path.is_file())

@@ -144,7 +144,6 @@ def _header(run: Run) -> dict[str, Any]:
 
 
 def _verdict(judgement: Judgement | None) -> dict[str, Any]:
-    """A judgement as fields of a hit."""
     if judgement is None or judgement.verdict is None:
         return {"probability": None, "judge": None}
     verdict = judgement.verdict

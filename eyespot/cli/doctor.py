@@ -80,7 +80,6 @@ def _version(package: str) -> str:
 
 
 def _warnings() -> Iterator[str]:
-    """What is wrong with the installation."""
     if pinned := os.environ.get("OPENBLAS_CORETYPE"):
         yield f"OPENBLAS_CORETYPE={pinned} pins numpy to old kernels; unset it, matrix products may run twice as fast"
     from eyespot.extras import misfit

@@ -246,7 +246,6 @@ def _report(gallery: Path, summary: Summary, encoders: Sequence[Encoder], json: 
 
 
 def _fields(summary: Summary) -> dict[str, Any]:
-    """All of a run, for --json."""
     found, texts = summary.found, summary.texts
     dates = ("undated", "misdated", "unsourced")
     counted = ("files", "pictures", "copies", *dates, "unplaced", "more_pages", "relabelled")

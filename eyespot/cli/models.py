@@ -64,7 +64,6 @@ def listing(
 
 
 def _lines(row: Mapping[str, Any], every: bool) -> list[str]:
-    """A model's line of the list, and what it is good for."""
     figures = {name: f"{value:g} {source}" for name, (value, source) in row.get("figures", {}).items()}
     sizes = [row.get("mb", 0) / 1e3, row.get("ram", 0) * 1.048576e-3]  # GB
     cells = [f"{size:.1f} GB" if size else "–" for size in sizes] + [row.get("dim", "–"), row.get("size", "–")]

@@ -242,7 +242,6 @@ def _print_plan(material: TrainingData, shape: Config, settings: TrainingSetting
 
 
 def _tell(progress: Progress, point: Any, total: int) -> None:
-    """The step, with its loss and validation."""
     progress(f"loss {point.loss:.3f}" + ("" if point.RR is None else f", RR {point.RR:.3f}"), point.step, total)
 
 
@@ -348,7 +347,6 @@ def _needs(done: TrainingResult, material: TrainingData) -> Iterator[str]:
 
 
 def _test_needs(found: FrozenComparison, pairs: int) -> Iterator[str]:
-    """What would show whether the model helps."""
     if found.better:
         return
     if found.images < FEWEST:

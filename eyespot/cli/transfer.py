@@ -36,8 +36,6 @@ class VectorsFrom(Settings):
 
 
 def _vectors(name: str, what: str) -> Any:
-    """The command that takes in vectors of one format."""
-
     def run(into: VectorsFrom, places: list[Path] = typer.Argument(..., help=what), json: bool = json_option()) -> None:
         from eyespot import rooms
         from eyespot.formats.imports.registered import take_in

@@ -146,7 +146,6 @@ def beside(runs: Mapping[str, Part]) -> list[str]:
 
 
 def _work(run: Path) -> Path:
-    """The folder of the steps of a run."""
     place = next((place for place in (run / "work", run) if (place / FILE).is_file()), None)
     if place is None:
         raise UsageError(f"{run} is not a run of a pipeline; name the folder that eyespot build wrote")

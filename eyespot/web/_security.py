@@ -191,7 +191,6 @@ class AuthMiddleware:
         return User(found.name, found.role, True, found.internal)
 
     def _most(self, scope: Scope) -> int:
-        """Bytes that this request may bring."""
         kind = Headers(scope=scope).get("content-type", "")
         pictures = self.settings.upload_bytes if kind.startswith("multipart/form-data") else 0
         if scope["path"] == "/v1/embeddings":

@@ -94,7 +94,6 @@ def _notes(marks: _Marks, others: Mapping[str, int]) -> Iterator[str]:
 
 
 def _task(path: Path, at: int, entry: Any) -> LabelTask:
-    """What a task is about, without marks."""
     data = entry.get("data", entry) if isinstance(entry, dict) else {}
     data = data if isinstance(data, dict) else {}
     query, image = id_of(data.get("query_id")), id_of(data.get("image_id"))

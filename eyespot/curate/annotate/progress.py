@@ -234,6 +234,5 @@ def faults(
 
 
 def _criteria(names: Sequence[str], last: str) -> str:
-    """Criteria of the intake in words."""
     *first, end = [CRITERIA[name] for name in names] or [""]
     return f"{', '.join(first)} {last} {end}" if first else end

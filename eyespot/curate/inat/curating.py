@@ -107,7 +107,6 @@ def _refuse_bad(settings: InatSettings, source: ObservationSource) -> None:
 
 
 def _lists(settings: InatSettings) -> dict[str, Path]:
-    """The lists of species, by their role."""
     files = {"target list": settings.targets, "mapping": settings.mapping}
     return {name: path for name, path in files.items() if path is not None}
 

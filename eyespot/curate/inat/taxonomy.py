@@ -304,7 +304,6 @@ def _own_targets(tables: Tables) -> list[TargetSpecies]:
 
 
 def _named_taxa(tables: Tables, targets: Sequence[TargetSpecies], changes: Sequence[Change]) -> list[Taxon]:
-    """The species of the export that the list or the mapping names."""
     keys = {key for target in targets for key in (target.name, target.taxon) if key}
     keys |= {end for change in changes for end in (change.old, change.new)}
     tables.know("keys", {"key": sorted(keys)})

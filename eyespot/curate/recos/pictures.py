@@ -324,7 +324,6 @@ def _candidates(
 
 
 def _allowed(sources: Sources, wanted: SubtaskPictures, gallery: str) -> list[dict[str, Any]]:
-    """The photos of a gallery for which `where` is true."""
     view = sources.world(gallery).view(sources.named)
     mask = view.live
     if wanted.where is not None:

@@ -253,7 +253,6 @@ def _agreement(made: FinishedSteps) -> CardTable:
 
 
 def _thresholds(made: FinishedSteps) -> CardTable:
-    """How many queries would test at other thresholds."""
     scores = [one["tsr"] for one in made.queries]
     steps = [at / 10 for at in range(10)]
     rows = [[f"{least:.1f}", sum(score > least for score in scores)] for least in steps]

@@ -96,7 +96,6 @@ def write_card(card: Card, out: Path) -> list[Path]:
 
 
 def _rendered(template: str, card: Card, **more: Any) -> str:
-    """The card by a template, as a page or as Markdown."""
     from markupsafe import Markup
 
     closing = [

@@ -91,7 +91,6 @@ def write_croissant(card: Card, tables: Tables, folder: Path) -> None:
 
 
 def _card_fields(card: Card) -> dict[str, Any]:
-    """The fields of the publication, and those of responsible AI."""
     answers = {f"{one.section}.{one.name}": one.answer for one in card.datasheet if one.answer}
     fields: dict[str, Any] = {"license": card.content.licence or answers.get("distribution.licence", "")}
     fields["citeAs"] = card.content.citation

@@ -99,7 +99,6 @@ def agreement_figures(
 
 
 def _card_facts(at: AnnotationSession) -> dict[str, Any]:
-    """What the card of any dispute needs."""
     raised: dict[str, list[team_store.Flag]] = {}
     for flag in at.store.team.flags.all():
         raised.setdefault(flag.image, []).append(flag)
