@@ -33,8 +33,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     gc.set_threshold(50_000)  # a start makes many objects and frees few
     _open_streams()
-    if argv is None:
-        _name_files_in_utf8()
+    if argv is None and sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        # The locale has Python take names of files as something else, whose bytes no gallery finds
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONUTF8": "1"})
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         try:
@@ -85,12 +86,6 @@ def _open_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 # until the process ends
-
-
-def _name_files_in_utf8() -> None:
-    """Start again where the locale has Python take names of files as something else, whose bytes no gallery finds."""
-    if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
-        os.execve(sys.executable, sys.orig_argv, {**os.environ, "PYTHONUTF8": "1"})
 
 
 def _end_by_signals() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 PACKAGES = ("numpy", "numba", "onnxruntime", "pyarrow", "duckdb", "pillow", "pillow-heif", "tokenizers", "torch",
             "torchvision", "transformers", "open-clip-torch")  # fmt: skip
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "EYESPOT_THREADS")
-MISSING = "not installed"
 FASTER = (
     "the extra [fast] brings compiled kernels, which make searches of more than 100,000 pictures many times as fast, "
     "and QuARI searches a few times"
@@ -53,10 +53,14 @@ def run(
         with progress_bar() as progress:
             damaged = faults(place, progress)
         spaces = list(_spaces(place, damaged))
-    system = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
+    versions = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
+    for name in PACKAGES:
+        versions[name] = "not installed"
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
     adapters = [_adapter(place) for place in adapt or ()]
     report = {
-        "versions": system | {name: _version(name) for name in PACKAGES},
+        "versions": versions,
         "encoders": {row["name"]: row["needs"] for row in known("encoders")},
         "threads": {"cores": os.cpu_count(), "usable": usable_cores()}
         | {name: os.environ[name] for name in THREADS if name in os.environ},
@@ -70,13 +74,6 @@ def run(
     print_result(report, _lines(report, "" if gallery is None else f' -g "{address_of(gallery) or gallery}"'), json)
     if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return MISSING
 
 
 def _warnings() -> Iterator[str]:

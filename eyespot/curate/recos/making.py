@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -182,7 +182,12 @@ def notes(made: RecosSteps) -> Iterator[str]:
         yield "A demonstration: captions were written by rules from labels. Measure nothing with this set."
     stand_ins = {record["subtask"]: record["stand_in"] for record in made.records if record.get("stand_in")}
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
-    yield from _writing_notes(made.pipe, made.records)
+    # The program that read the writing in photos misreads at times
+    first = (one for one in made.records if one["version"] == VERSIONS[0] and one.get("writing"))
+    found = {(one["subtask"], one["read_by"], one["image"]) for one in first}
+    for (name, reader), count in sorted(Counter(it[:2] for it in found).items()):
+        if made.pipe.sources.subtask(name).of_writing:
+            yield f"Sub-task {name}: the text of {count:,} photos was read by OCR ({reader}), which misreads some."
     # Captions that only a model or a rule has checked
     captions = made.captions()
     if unseen := [record for record in captions if not is_seen(record)]:
@@ -235,15 +240,6 @@ SETTINGS = {
     **dict.fromkeys((OVER_DETAILED, UNDER_DETAILED), "eta, temperature or rounds of dis(t)"),
     UNTRUE: "the model that writes",
 }
-
-
-def _writing_notes(pipe: RecosPipeline, records: Iterable[Record]) -> Iterator[str]:
-    """By which program the writing in photos was read, which misreads at times."""
-    first = (one for one in records if one["version"] == VERSIONS[0] and one.get("writing"))
-    found = {(one["subtask"], one["read_by"], one["image"]) for one in first}
-    for (name, reader), count in sorted(Counter(it[:2] for it in found).items()):
-        if pipe.sources.subtask(name).of_writing:
-            yield f"Sub-task {name}: the text of {count:,} photos was read by OCR ({reader}), which misreads some."
 
 
 # -- tables -----------------------------------------------------------------------------------------------------
