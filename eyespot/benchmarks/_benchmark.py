@@ -43,7 +43,7 @@ class ImageList:
         if not found.total:
             raise UsageError(f"the list of {self.title} names no image; eyespot eval --check says where to get it")
         if found.there < found.total and not (lacks and found.there):
-            way_out = "name the column of their ids with --match, index the rest, or --allow-missing"
+            way_out = "name the column of their ids with --match, index the rest, or add --allow-missing"
             raise UsageError(f"{self.sentence(found)}; {way_out}")
         return found
 

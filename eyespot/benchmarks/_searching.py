@@ -254,7 +254,7 @@ class GallerySearcher:
         message = f"{len(lacking)} of {quantity(len(needed), 'image')} of the benchmark are not in the gallery"
         message += f" (such as {lacking[0]!r})"
         if not self.allow_missing:
-            way_out = "name the column of their ids with --match, index the rest, or --allow-missing"
+            way_out = "name the column of their ids with --match, index the rest, or add --allow-missing"
             raise UsageError(f"{message}; {way_out}")
         return [f"{message}; they cannot be found", *doubted]
 

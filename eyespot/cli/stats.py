@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,12 +63,16 @@ def run(
             of, counts = part.matches, map(str, (part.queries, part.judged, part.relevant))
             spread = f"{of.mean:.2f}", f"{of.median:g}", f"{of.least:g}", f"{of.most:g}"
             rows.append([value or "(none)", *counts, *spread])
-        first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines.append("")
-        for name, *cells in rows:  # names to the left, numbers to the right
-            right = (f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
-            lines.append("  ".join([f"{name:<{first}}", *right]))
+        lines += ["", *_aligned(rows)]
     print_result(fields, lines, json)
+
+
+def _aligned(rows: list[list[str]]) -> Iterator[str]:
+    """Rows as lines: names to the left, numbers to the right."""
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *cells in rows:
+        right = (f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        yield "  ".join([f"{name:<{first}}", *right])
 
 
 def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQueries:

@@ -99,7 +99,7 @@ def test_queries_that_differ_are_noted(judged: Path) -> None:
     (judged / "queries.csv").write_text("query_id\nq1\nnew\n")
     shown = done("stats", "qrels.txt", "--queries", "queries.csv", "--json", cwd=judged)
     assert (json.loads(shown.stdout)["queries"], json.loads(shown.stdout)["without_relevant"]) == (2, ["new"])
-    assert "2 of 3 judged queries are not in queries.csv" in shown.stderr and "1 of 2 queries of" in shown.stderr
+    assert "2 of 3 judged queries, not in queries.csv" in shown.stderr and "1 of 2 queries of" in shown.stderr
 
 
 def test_a_collection_that_lists_its_images_tells_the_pool(judged: Path) -> None:

@@ -475,7 +475,7 @@ def compared(lead: float, spread: float, images: int) -> FrozenComparison:
 @pytest.mark.parametrize(
     ("found", "sentence"),
     [
-        (compared(0.00001, 0.2, 5), "fewer than 6 images to test on can show of no model that it helps"),
+        (compared(0.00001, 0.2, 5), "fewer than 6 images can show of no model that it helps"),
         (compared(0.0, 0.0, 40), "the model changed the rank of none of the 40 texts of the test"),
         (compared(0.00001, 0.2, 40), "40 held-out images show a lead of 0.089 in 80 % of the cases"),
         (compared(0.05, 0.2, 40), "about 126 held-out images like these 40 would show such a lead"),

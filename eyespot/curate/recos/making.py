@@ -184,8 +184,8 @@ def notes(made: RecosSteps) -> Iterator[str]:
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
     # The program that read the writing in photos misreads at times
     first = (one for one in made.records if one["version"] == VERSIONS[0] and one.get("writing"))
-    found = {(one["subtask"], one["read_by"], one["image"]) for one in first}
-    for (name, reader), count in sorted(Counter(it[:2] for it in found).items()):
+    read = {(one["subtask"], one["read_by"], one["image"]) for one in first}
+    for (name, reader), count in sorted(Counter(it[:2] for it in read).items()):
         if made.pipe.sources.subtask(name).of_writing:
             yield f"Sub-task {name}: the text of {count:,} photos was read by OCR ({reader}), which misreads some."
     # Captions that only a model or a rule has checked
