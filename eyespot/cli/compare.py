@@ -149,7 +149,7 @@ def encoders(
     mixed = Qrels(grades)
     if not len(mixed):
         raise NothingFound(
-            f"no query has a yes and a no on record (--yes and --no leave none); give both with: eyespot serve -g {place}"
+            f"no query has a yes and a no on record (--yes and --no leave none); give both: eyespot serve -g {place}"
         )
     measures = [parse("AP"), parse("nDCG")]
     scores = {name: scored(run, mixed, (measures, Rules()), name) for name, run in runs.items()}

@@ -76,9 +76,7 @@ def checked_address(page: str | None) -> str:
     """The address of a running page without its last slash; "" for none. `UsageError` for anything else."""
     parts = urlsplit(page or "")
     if page and (parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment):
-        raise UsageError(
-            f"--page and EYESPOT_PAGE take the address of eyespot serve, as http://127.0.0.1:8000, not {page!r}"
-        )
+        raise UsageError(f"--page (EYESPOT_PAGE) is an eyespot serve, as http://127.0.0.1:8000, not {page!r}")
     return (page or "").rstrip("/")
 
 
