@@ -71,7 +71,12 @@ def connected(address: str, workers: int = 0, store: int | None = None) -> Itera
             _knock(address)
             ray.init(address, **quiet)
     except Exception as error:  # of many kinds, from gRPC's to Python's own
-        raise EyespotError(_unreached(address, error)) from error
+        why = f"no Ray cluster answers at {address} ({_first_line(error)}); see ray status there, or use --ray local"
+        if address == LOCAL:
+            why = f"Ray does not begin here ({_first_line(error)}); try when it is less busy, or leave out --ray"
+        if "auth" in type(error).__name__.lower() or "token" in str(error).lower():
+            why = f"the Ray cluster at {address} asks for its token; set RAY_AUTH_TOKEN to it"
+        raise EyespotError(why) from error
     with suppress(ImportError):
         from ray._private import worker
 
@@ -97,14 +102,6 @@ def _knock(address: str) -> None:
             time.sleep(0.5)
         else:
             return
-
-
-def _unreached(address: str, error: Exception) -> str:
-    if "auth" in type(error).__name__.lower() or "token" in str(error).lower():
-        return f"the Ray cluster at {address} asks for its token; set RAY_AUTH_TOKEN to it"
-    if address == LOCAL:
-        return f"Ray does not begin here ({_first_line(error)}); try when it is less busy, or leave out --ray"
-    return f"no Ray cluster answers at {address} ({_first_line(error)}); see ray status there, or use --ray local"
 
 
 def _first_line(error: Exception) -> str:

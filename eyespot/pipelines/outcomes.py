@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime
+from datetime import date
+from os import fspath
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -60,22 +61,22 @@ class NoAnswer(EyespotError):
 # -- as lines of JSON -------------------------------------------------------------------------------------------
 
 
+_JSON = json.JSONEncoder(  # dates and paths as text; of all else `fspath` raises TypeError
+    ensure_ascii=False,
+    allow_nan=False,
+    separators=(",", ":"),
+    default=lambda one: one.isoformat() if isinstance(one, date) else fspath(one),
+)
+
+
 def line_of(value: Any) -> bytes:
     """One line of UTF-8 JSON; dates as ISO 8601. `EyespotError` for what JSON does not hold, NaN among it."""
     try:
-        text = json.dumps(value, ensure_ascii=False, default=_plain, allow_nan=False, separators=(",", ":"))
+        text = _JSON.encode(value)
     except (TypeError, ValueError) as error:
         raise EyespotError(f"a step gave a record that is not JSON ({error}); give text, numbers and lists") from None
     # A file name that is not UTF-8 holds halves of characters, which JSON writes as \udcXX and reads back.
     return text.encode("utf-8", "backslashreplace") + b"\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, date | datetime):
-        return value.isoformat()
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def packed(outcomes: list[Outcome], line: bytes) -> bytes:

@@ -59,8 +59,13 @@ def quality_checks(
     that match no species; `checked` says whether the pictures were there.
     """
     pictures = len(tally.species)
-    yield _pictures_check(pictures, drawn_rows, waiting, checked)
-    if checked:
+    if not checked:
+        yield QualityCheck("Pictures", "red", "The pictures were missing, and nobody checked them.")
+    else:
+        text = f"{pictures:,} of {drawn_rows:,} drawn photos passed the checks"
+        text += f"; {waiting:,} wait for a person." if waiting else "."
+        share = pictures / max(1, drawn_rows)
+        yield QualityCheck("Pictures", "amber" if waiting and share >= 0.9 else level_of(share, 0.9, 0.98), text)
         face_checked = "face" in settings.check
         text = "A detector looked for faces; it misses small ones." if face_checked else "Nobody looked for faces."
         yield QualityCheck("People in the pictures", "green" if face_checked else "amber", text)
@@ -80,16 +85,6 @@ def quality_checks(
     text = f"All {pictures:,} pictures have a licence"
     rest = f"; of {bare:,} the source does not give the version." if bare else ", with the address of its text."
     yield QualityCheck("Licences", "amber" if bare else "green", text + rest)
-
-
-def _pictures_check(pictures: int, drawn_rows: int, waiting: int, checked: bool) -> QualityCheck:
-    what = "Pictures"
-    if not checked:
-        return QualityCheck(what, "red", "The pictures were missing, and nobody checked them.")
-    wait = f"; {waiting:,} wait for a person" if waiting else ""
-    text = f"{pictures:,} of {drawn_rows:,} drawn photos passed the checks{wait}."
-    share = pictures / max(1, drawn_rows)
-    return QualityCheck(what, "amber" if waiting and share >= 0.9 else level_of(share, 0.9, 0.98), text)
 
 
 def _positions_check(tally: CollectionTally, settings: InatSettings, unmatched: int) -> QualityCheck:
