@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli import _building, _pairs
+from eyespot.cli import _building
 from eyespot.cli.console import (
     conclude,
     escaped,
@@ -23,17 +23,17 @@ from eyespot.cli.console import (
 from eyespot.cli.settings import COUNT_ONLY, gallery_here, gallery_option, group, json_option
 from eyespot.llms.budget import Budget
 from eyespot.search.parts import ledger_of
-from eyespot.settings.build import InatSettings, RerankSetSettings
+from eyespot.settings.build import InatSettings, LabelledSettings, PairSetSettings, RerankSetSettings
 from eyespot.settings.judge import BudgetSettings, LedgerSetting
 from eyespot.types import UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.curate.captions import Captioner
     from eyespot.curate.inat.curating import Curated
+    from eyespot.curate.pair_set import PairSource, PairsResult
     from eyespot.pipelines.human_review import Case, Queue
 
 app = group("Build judged collections.")
-app.add_typer(_pairs.app, name="pairs")
 BY = "category"
 KEYS = "a accept, m edit, d drop, s skip, b back, q quit"
 
@@ -265,3 +265,98 @@ def captions(
     print_result(fields, lines, json)
     print_summary("nothing was written" if dry_run else f"written to {out}")
     exit_if_failed(failures)
+
+
+# -- pictures and their captions, or two pictures of one class, to train on ------------------------------------------
+
+
+pairs = group("Make pairs of pictures and texts from COCO, BioTrove or RMIR, or of two pictures with one label.")
+
+
+@pairs.command("coco")
+def coco(
+    target: PairSetSettings,
+    files: list[Path] = typer.Argument(help="captions_train2017.json or a similar file."),
+    images: Path = typer.Option(..., help="The folder with the pictures."),
+    json: bool = json_option(),
+) -> None:
+    """COCO captions: about five per picture."""
+    from eyespot.curate.pairs.published import Coco
+
+    _make_pairs(Coco(files, images, target.out, _ids(target.without)), target.out, json)
+
+
+@pairs.command("biotrove")
+def biotrove(
+    target: PairSetSettings,
+    files: list[Path] = typer.Argument(help="The metadata's parquet files, all of them."),
+    images: Path = typer.Option(..., help="The folder with the photos, as PHOTO_ID.jpg; they can be added later."),
+    count: int = typer.Option(5_000_000, min=1, help="Photos to sample."),
+    captioned: int = typer.Option(500_000, min=0, help="The number of these photos that are left to be captioned."),
+    seed: int = typer.Option(0, min=0, help="Another seed samples other photos."),
+    json: bool = json_option(),
+) -> None:
+    """BioTrove: a random sample of photos with captions from their labels, some left to be captioned."""
+    from eyespot.curate.pairs.published import BioTrove
+
+    _make_pairs(BioTrove(files, images, target.out, count, captioned, seed, _ids(target.without)), target.out, json)
+
+
+@pairs.command("rmir")
+def rmir(
+    target: PairSetSettings,
+    folder: Path = typer.Argument(metavar="SET", help="The folder of the set: queries, qrels and pool."),
+    split: str = typer.Option("train", help="The split to use."),
+    json: bool = json_option(),
+) -> None:
+    """An RMIR set: questions with their own picture, and the pictures that answer them."""
+    from eyespot.curate.pairs.published import Rmir
+
+    _make_pairs(Rmir(folder, split, _ids(target.without)), target.out, json)
+
+
+@pairs.command("labelled")
+def labelled(given: LabelledSettings, json: bool = json_option()) -> None:
+    """Labelled pictures: each with another of its class, never with a copy of itself; some classes held out."""
+    from eyespot.curate.pairs import labelled as by_label
+    from eyespot.curate.pairs.label_lists import is_gallery
+
+    source = by_label.LabelledSet(given, _ids(given.without))
+    with progress_bar() as progress:
+        made = by_label.make(source, progress)
+    gallery = given.place if is_gallery(given) else "GALLERY"
+    summary = f"train with: eyespot train linear {gallery} --labels {given.out}/train/"
+    _tell_pairs(made, given.out, json, summary, classes=source.classes)
+
+
+def _ids(path: Path | None) -> frozenset[str]:
+    from eyespot.storage.text_files import text_of
+
+    lines = [] if path is None else text_of(path).splitlines()
+    return frozenset(one.strip() for one in lines if one.strip())
+
+
+def _make_pairs(source: PairSource, out: Path, json: bool) -> None:
+    from eyespot.curate.pair_set import make
+
+    with progress_bar() as progress:
+        made = make(source, out, progress)
+    _tell_pairs(made, out, json, f"train on them with: eyespot train quari GALLERY --captions {out}/")
+
+
+def _tell_pairs(made: PairsResult, out: Path, json: bool, summary: str, **more: Any) -> None:
+    """What was made, on stdout; what could not be read, on stderr, with exit code 3."""
+    failures = [{"file": failure.place, "reason": failure.reason} for failure in made.failures]
+    rows = {name.removesuffix(".parquet"): count for name, count in made.rows.items()}
+    fields = {"out": str(out), "files": made.parts, "files_before": made.before, **rows}
+    counts = [f"{quantity(n, 'row')} of {table}" for table, n in made.rows.items()]
+    lines = ["  ".join([f"{quantity(made.parts, 'file')} ({made.before} before)", *counts])]
+    for why, count in made.left_out.items():
+        lines.append(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
+    print_result({**fields, "left_out": dict(made.left_out), "failures": failures, **more}, lines, json)
+    warn_all(f"{failure.reason}; it makes no pairs until it is fixed" for failure in made.failures)
+    print_summary(summary)
+    exit_if_failed(made.failures)
+
+
+app.add_typer(pairs, name="pairs")

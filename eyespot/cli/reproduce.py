@@ -16,7 +16,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.reproduce import TableRecipe
-    from eyespot.reproduce.presence import Presence
+    from eyespot.reproduce.recipes import Presence
 
 LIST = "list"
 
@@ -35,7 +35,7 @@ def run(
 ) -> None:
     """Reproduce a table of a paper: needs, downloads, commands, and the result beside what is printed; resumes."""
     from eyespot import reproduce
-    from eyespot.reproduce.presence import presences
+    from eyespot.reproduce.recipes import presences
     from eyespot.reproduce.running import make_world, refuse_sample, run_commands
 
     if table == LIST:

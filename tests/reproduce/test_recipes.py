@@ -20,8 +20,7 @@ from eyespot.benchmarks import Evaluation, benchmark, scored
 from eyespot.cli import app
 from eyespot.reports.folder import write
 from eyespot.reproduce.comparison import COMPARABLE, TableCell, cells, sample_cells
-from eyespot.reproduce.presence import presences
-from eyespot.reproduce.recipes import TableCommand, read_table
+from eyespot.reproduce.recipes import TableCommand, presences, read_table
 from eyespot.reproduce.running import WORLDS, make_world
 from eyespot.types import RankedImage, Run, UsageError
 from tests.command import refuses, run_eyespot
