@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.judges._local import OPTIONS as LOCAL, LocalJudge, LocalSettings, ModelSource, loading, source
+from eyespot.judges._local import OPTIONS as LOCAL, LocalJudge, LocalSettings, loading, source
 from eyespot.judges._prompt import described
 from eyespot.models.torch_models import model_of, on_device, processor_of
 from eyespot.storage.digests import text_digest
@@ -65,19 +64,19 @@ def load(rest: str, **options: Any) -> LocalJudge:
     settings, model = LocalSettings.of(options), source("blip_itm", rest)
     if model.config["model_type"] not in HEADS:
         raise UsageError(f"{model.name} has no matching head; there are those of: {', '.join(HEADS)}")
-    return LocalJudge(model.name, PROMPT, described, partial(_opened, model, settings), settings)
 
+    def opened() -> MatchingHead:
+        import transformers
 
-def _opened(model: ModelSource, settings: LocalSettings) -> MatchingHead:
-    import transformers
+        head = HEADS[model.config["model_type"]]
+        with loading(model.name):
+            folder = model.folder()
+            network = model_of(getattr(transformers, head.kind), folder, settings.torch_dtype)
+            processor = processor_of(folder)
+            processor.tokenizer.model_max_length = head.length(network.config)  # what is longer is cut there
+            return MatchingHead(network.to(settings.torch_device).eval(), processor, head)
 
-    head = HEADS[model.config["model_type"]]
-    with loading(model.name):
-        folder = model.folder()
-        network = model_of(getattr(transformers, head.kind), folder, settings.torch_dtype)
-        processor = processor_of(folder)
-        processor.tokenizer.model_max_length = head.length(network.config)  # what is longer is cut there
-        return MatchingHead(network.to(settings.torch_device).eval(), processor, head)
+    return LocalJudge(model.name, PROMPT, described, opened, settings)
 
 
 @dataclass

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from eyespot.judges._local import OPTIONS as LOCAL, LocalJudge, LocalSettings, ModelSource, loading, source
+from eyespot.judges._local import OPTIONS as LOCAL, LocalJudge, LocalSettings, loading, source
 from eyespot.judges._prompt import described
 from eyespot.storage.digests import text_digest
 from eyespot.types import UsageError
@@ -41,24 +40,24 @@ def load(rest: str, *, instruction: str = "", **options: Any) -> LocalJudge:
             "endpoint, or take one that needs none, such as cross_encoder:Qwen/Qwen3-VL-Reranker-2B"
         )
     digest = text_digest(instruction)
-    return LocalJudge(model.name, digest, described, partial(_opened, model, instruction, settings), settings)
 
+    def opened() -> Reranker:
+        with loading(model.name):
+            from sentence_transformers import CrossEncoder
 
-def _opened(model: ModelSource, instruction: str, settings: LocalSettings) -> Reranker:
-    with loading(model.name):
-        from sentence_transformers import CrossEncoder
+            network = CrossEncoder(
+                model.place,
+                revision=model.commit,
+                device=str(settings.torch_device),
+                trust_remote_code=False,
+                model_kwargs={"dtype": settings.torch_dtype},
+            )
+            reranker = Reranker(network, instruction)
+            if reranker.model.supports("image") and reranker.model.num_labels == 1:
+                return reranker
+        raise UsageError(f"{model.name} does not give one score for words and a picture; name a multimodal re-ranker")
 
-        network = CrossEncoder(
-            model.place,
-            revision=model.commit,
-            device=str(settings.torch_device),
-            trust_remote_code=False,
-            model_kwargs={"dtype": settings.torch_dtype},
-        )
-        reranker = Reranker(network, instruction)
-        if reranker.model.supports("image") and reranker.model.num_labels == 1:
-            return reranker
-    raise UsageError(f"{model.name} does not give one score for words and a picture; name a multimodal re-ranker")
+    return LocalJudge(model.name, digest, described, opened, settings)
 
 
 @dataclass

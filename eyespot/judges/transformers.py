@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.judges._local import OPTIONS as LOCAL, LocalJudge, LocalSettings, ModelSource, loading, source
+from eyespot.judges._local import OPTIONS as LOCAL, LocalJudge, LocalSettings, loading, source
 from eyespot.judges._prompt import QUERY, JudgePrompt, described
 from eyespot.models.torch_models import model_of, on_device, processor_of
 from eyespot.types import UsageError
@@ -177,18 +176,18 @@ def load(rest: str, **options: Any) -> LocalJudge:
     wording, ask = settings.wording, settings.wording.ask
     if wording.exact:
         asker, ask = written(wording.turns.replace(QUERY, "{}")), described
-    return LocalJudge(model.name, wording.digest, ask, partial(_opened, model, asker, settings), settings)
 
+    def opened() -> YesOrNo:
+        with loading(model.name):
+            from transformers import AutoModelForImageTextToText
 
-def _opened(model: ModelSource, asker: Asker, settings: LocalSettings) -> YesOrNo:
-    with loading(model.name):
-        from transformers import AutoModelForImageTextToText
+            folder = model.folder()
+            processor = processor_of(folder)
+            network = model_of(AutoModelForImageTextToText, folder, settings.torch_dtype)
+            answers = FirstWord(*answer_tokens(processor.tokenizer, settings.wording))
+            return YesOrNo(network.to(settings.torch_device).eval(), processor, asker, settings.wording.system, answers)
 
-        folder = model.folder()
-        processor = processor_of(folder)
-        network = model_of(AutoModelForImageTextToText, folder, settings.torch_dtype)
-        answers = FirstWord(*answer_tokens(processor.tokenizer, settings.wording))
-        return YesOrNo(network.to(settings.torch_device).eval(), processor, asker, settings.wording.system, answers)
+    return LocalJudge(model.name, wording.digest, ask, opened, settings)
 
 
 @dataclass
