@@ -49,10 +49,11 @@ def section(module: str) -> Iterator[str]:
     yield f"{first_paragraph(room)}\n"
     names = [name for name in getattr(room, "__all__", ()) if not name.startswith("_")]
     values = {name: getattr(room, name) for name in names}
-    for name in sorted(names, key=str.lower):
-        if inspect.isclass(values[name]) or inspect.isroutine(values[name]):
-            yield from entry(name, values[name])
-    if others := [name for name in names if not (inspect.isclass(values[name]) or inspect.isroutine(values[name]))]:
+    kinds = {name: inspect.isclass(value) or inspect.isroutine(value) for name, value in values.items()}
+    own = [name for name in names if kinds[name] and values[name] is not Any]  # an alias of Any is a class since 3.11
+    for name in sorted(own, key=str.lower):
+        yield from entry(name, values[name])
+    if others := [name for name in names if name not in own]:
         yield f"Constants and type aliases: {', '.join(f'`{name}`' for name in others)}.\n"
 
 

@@ -146,7 +146,7 @@ def absent_notes(places: Sequence[str | None], gallery: Path) -> list[Note]:
     if not absent:
         return []
     line = f"index the new place: eyespot index PHOTOS -g {quote(str(gallery))}"
-    count = f"{len(absent)} of {quantity(len(places), 'photo')} are not where they were, such as {absent[0]}"
+    count = f"not where they were: {len(absent)} of {quantity(len(places), 'photo')}, such as {absent[0]}"
     return [Note("absent", f"{count}; if you moved them, {line}; or is a disk not mounted?")]
 
 

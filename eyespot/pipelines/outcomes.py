@@ -42,7 +42,7 @@ class Failed(NamedTuple):
 
 
 class Added(NamedTuple):
-    """A record that goes on and was made from none that came: what a source gives, or a pool's distractor."""
+    """A new record, made from none that the step was given: what a source gives, or a distractor of a pool."""
 
     record: Record
 

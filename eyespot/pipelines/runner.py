@@ -81,7 +81,7 @@ class StepResult:
 
 
 def run(steps: Sequence[Step], work: Path | str, how: RunOptions = RunOptions()) -> list[StepResult]:
-    """Every step that is not finished, in turn; all is kept under `work`.
+    """Run every step that is not finished, in order, and store the results in the folder `work`.
 
     Run again after anything (a kill, a spent budget, a full disk) it goes on where it was, and ends in the same files.
     Raises `BudgetSpent` once the budget is spent, `Unaccounted` for a step that loses a record, and what steps raise.
@@ -115,7 +115,7 @@ class PlannedStep(NamedTuple):
 
 
 def plan(steps: Sequence[Step], work: Path | str, how: RunOptions = RunOptions()) -> list[PlannedStep]:
-    """What `run` would do; nothing is asked and nothing is written."""
+    """What `run` would do; no request is sent and nothing is written."""
     check(steps)
     work = Path(work)
     planned: list[PlannedStep] = []

@@ -98,7 +98,7 @@ class SqlStep:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a pipeline; all that is not callable here decides its results, and makes up its digest.
+    """One step of a pipeline; its digest is that of all fields but functions, and so changes with its results.
 
     `version` rises when the code gives other results. `prompts` are texts, `models` what is asked with which options,
     `inputs` digests of what is read besides the records (`digest_of`). `needs` names earlier steps whose records it

@@ -140,7 +140,7 @@ class Collection:
 
     @cached_property
     def contrast(self) -> Contrast:
-        """A sample of the rows, from which what labels teach is told."""
+        """A sample of the rows, with which labelled photos are contrasted."""
         from eyespot.search.by_words import background
 
         return background(self.view)
@@ -168,7 +168,7 @@ class Collection:
         return f"<collection {self.gallery.path}: {pictures}, searched by {self._searched_by}>"
 
     def query(self, query: Searched = None, image: Picture | str | None = None) -> Query:
-        """What `search` would ask for, given the same; raises `UsageError` for what cannot be searched."""
+        """The query that `search` makes of the same arguments; raises `UsageError` for what cannot be searched."""
         if isinstance(query, np.ndarray) and query.ndim == 1:
             raise UsageError("words and pictures are searched here; a vector: collection.index.search(vector[None], k)")
         if query is not None and not isinstance(query, str | Query):

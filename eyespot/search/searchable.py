@@ -55,7 +55,7 @@ class Searchable(Protocol):
 
     @property
     def contrast(self) -> Contrast:
-        """A sample of the rows, from which what labels teach is told."""
+        """A sample of the rows, with which labelled photos are contrasted."""
 
     def allowed(self, where: str | Condition | Mask | None = None) -> Mask:
         """The rows that a search may find, (rows,)."""

@@ -73,7 +73,7 @@ class JudgeOptions(LedgerSetting, PricesSetting, BatchSettings, RerankSetting):
         default=False,
         panel=JUDGES,
         python="JudgeRerank.plan counts them",
-        web="the page says what a look costs",
+        web="the page says what the judge costs",
     )
 
     def refuse_alone(self, *names: str) -> None:

@@ -106,7 +106,7 @@ class Encoder(Protocol):
 
 @runtime_checkable
 class ProcessReadable(Protocol):
-    """What an encoder also has if other processes can read pictures for it."""
+    """An encoder for which other processes can read pictures."""
 
     on_accelerator: bool  # whether the processors are free while it embeds
 
@@ -117,7 +117,7 @@ class ProcessReadable(Protocol):
 
 @runtime_checkable
 class TextLimited(Protocol):
-    """What an encoder has besides whose texts may be no longer than some number of tokens."""
+    """An encoder whose texts may be no longer than some number of tokens."""
 
     def cut(self, text: str) -> str | None:
         """How many tokens of a text it reads, and where that ends; None for a text that it reads whole."""
@@ -125,7 +125,7 @@ class TextLimited(Protocol):
 
 @runtime_checkable
 class EncoderWithNotes(Protocol):
-    """What an encoder has besides that leaves notes: indexing shows them when it is over."""
+    """An encoder that leaves notes, which indexing shows when it is over."""
 
     @property
     def notes(self) -> Sequence[str]:
@@ -134,7 +134,7 @@ class EncoderWithNotes(Protocol):
 
 @runtime_checkable
 class Composer(Protocol):
-    """What an encoder has besides that reads a picture and words as one input, as multimodal language models do.
+    """An encoder that reads a picture and words as one input, as multimodal language models do.
 
     `Query.composed` then is one input; for all other encoders it is the weighted sum of its two vectors.
     """
@@ -157,7 +157,7 @@ class Heat:
 
 @runtime_checkable
 class Localizer(Protocol):
-    """What an encoder has besides that says where in a picture it sees what a query is about."""
+    """An encoder that says where in a picture it sees what a query is about."""
 
     def heat(self, picture: Image, query: Vectors) -> Heat | None:
         """What each part of an upright RGB picture adds to the score of a query's unit vector (dim,).

@@ -51,7 +51,7 @@ class Answer(NamedTuple):
 
 
 class AnswerStream(Protocol):
-    """Answers as they come, in any order."""
+    """The answers of a judge as they arrive, in any order."""
 
     def __iter__(self) -> Iterator[Answer]: ...
 

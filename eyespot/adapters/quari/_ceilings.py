@@ -44,7 +44,7 @@ class CodedBounds:
 
     def ceilings(self, directions: Sequence[Directions], rows: Ids | None) -> Ceilings:
         """For each query (m, rows); all rows if None, else these in ascending order."""
-        from eyespot.kernels.adapted import ceilings
+        from eyespot.kernels.adapted_bounds import ceilings
 
         batch = _QueryBatch.of([quantised(one) for one in directions])
         found = np.empty((len(directions), self._starts[-1] if rows is None else len(rows)), np.float32)

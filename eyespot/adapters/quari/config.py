@@ -15,7 +15,7 @@ OF_ARXIV = ("use_residual", "separate_decoders")  # what only the preset "arxiv-
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes and switches; the defaults are those of the authors' code (the paper gives none).
+    """Sizes and switches of the hypernetwork; the defaults are those of the authors' code (the paper gives none).
 
     `preset` "released": W = I + anchor_scale · U Vᵀ with U and V divided by their Frobenius norms, and a query that
     keeps a share `query_residual_weight` of itself; "paper": rows map to x V Uᵀ, no identity, no norms;
