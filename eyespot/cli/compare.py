@@ -11,7 +11,15 @@ import typer
 
 from eyespot.cli.console import escaped, print_result, warn, warn_all
 from eyespot.cli.metrics import itself_aside, scored, scoring_of
-from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, gallery_here, gallery_option, json_option
+from eyespot.cli.settings import (
+    QRELS_FORMAT,
+    RUN_FORMAT,
+    flag,
+    gallery_here,
+    gallery_option,
+    json_option,
+    refuse_over_input,
+)
 from eyespot.settings.measure import PageSettings, ScoringSettings
 from eyespot.types import EyespotError, NothingFound, Qrels, Run, UsageError
 
@@ -50,6 +58,8 @@ def run(
 
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
+    if html:
+        refuse_over_input(html, *runs, qrels, *([queries] if queries else []))
     checked_address(shown.page)  # before all that takes long
     scoring = scoring_of(settings)
     names = [_name_of(path) for path in runs]

@@ -12,7 +12,7 @@ import typer
 
 from eyespot.cli import _exporting, judges
 from eyespot.cli.console import exit_if_failed, print_result, print_summary, progress_bar, warn, warn_all, warn_first
-from eyespot.cli.settings import gallery_here, gallery_option, group, json_option
+from eyespot.cli.settings import gallery_here, gallery_option, group, json_option, refuse_over_input
 from eyespot.settings.fields import GALLERY, Settings, setting
 from eyespot.storage.digests import text_digest
 from eyespot.types import NothingFound, UsageError, quantity
@@ -93,6 +93,7 @@ def import_inquire_cache(
     from eyespot.judges import wording
     from eyespot.runs import inquire_cache, read_judged, write_run
 
+    refuse_over_input(to, cache)
     judged = read_judged(data)
     words = wording(f"inquire:{clone}", f"cache:{model or inquire_cache.model_of(cache)}")
     prompts = {query: words.text_for(str(facts.get("text") or "")) for query, facts in judged.queries.items()}

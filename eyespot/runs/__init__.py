@@ -61,6 +61,7 @@ QRELS_FORMATS = {
 }
 
 
+TABLES = (".csv", ".tsv", ".jsonl")
 PARQUETS = ("*.parquet", "data/*.parquet")  # where the hub's layout has them
 
 
@@ -167,13 +168,13 @@ def read_queries(place: Path | str) -> dict[str, Columns]:
 def write_run(run: Run, path: Path | str, format: str | None = None) -> None:
     """A run, or the hits of a search, to disk, whole or not at all; without a format by its ending, else TREC."""
     rooms = {"trec": trec, "json": json_scores, "parquet": table, "npz": matrix, "circo": circo}
-    _chosen(rooms, format or _by_ending(Path(path)), rooms).write_run(getattr(run, "run", run), Path(path))
+    _chosen(rooms, format or _written(Path(path)), rooms).write_run(getattr(run, "run", run), Path(path))
 
 
 def write_qrels(qrels: Qrels, path: Path | str, format: str | None = None) -> None:
     """Judgements to disk, whole or not at all; without a format by the name's ending, TREC if it says nothing."""
     rooms = {"trec": trec, "json": json_scores, "parquet": table}
-    _chosen(rooms, format or _by_ending(Path(path)), rooms).write_qrels(qrels, Path(path))
+    _chosen(rooms, format or _written(Path(path)), rooms).write_qrels(qrels, Path(path))
 
 
 def _candidates(judged: JudgedQueries) -> Run:
@@ -192,11 +193,18 @@ def _by_ending(path: Path) -> str:
     return next((format for format in ("parquet", "npz", "json") if name.endswith(f".{format}")), "trec")
 
 
+def _written(path: Path) -> str:
+    """The format of what is written to `path`; `UsageError` for a table, which would not be read again."""
+    if path.name.lower().removesuffix(".gz").endswith(TABLES):
+        raise UsageError(f"{path} names a table, which eyespot only reads; write .parquet, .json or .txt")
+    return _by_ending(path)
+
+
 def _run_format(path: Path) -> str:
     if path.is_dir():
         return "rerank-set" if reranking.is_layout(path) else "inquire-rerank"
     name, by_ending = path.name.lower().removesuffix(".gz"), _by_ending(path)
-    if name.endswith((".csv", ".tsv")) and not _columns(path).isdisjoint(table.QUERY):
+    if name.endswith((".csv", ".tsv")) and not table.columns_of(path).isdisjoint(table.QUERY):
         return "rows"
     by_ending = "rows" if name.endswith(".jsonl") else by_ending
     return "inquire-rerank" if by_ending == "parquet" and _is_rerank(path) else by_ending
@@ -224,22 +232,19 @@ def _qrels_format(path: Path) -> str:
         return "karpathy" if key in ('"images"', '"dataset"') or (captions and "[" in value[:3]) else "json"
     if by_ending == "parquet":
         return "inquire-rerank" if _is_rerank(path) else "parquet"
-    if not name.endswith((".csv", ".tsv", ".jsonl")):
-        return "trec"
-    columns = _columns(path)
-    if not name.endswith(".csv") and not columns.isdisjoint(("corpus-id", "corpus_id")):
+    return _table_format(path) if name.endswith(TABLES) else "trec"
+
+
+def _table_format(path: Path) -> str:
+    """The format of judgements in a table, by the names of its columns."""
+    columns, is_csv = table.columns_of(path), ".csv" in path.name.lower()
+    if not is_csv and not columns.isdisjoint(("corpus-id", "corpus_id")):
         return "beir"
     # `relevant` beside INQUIRE's own columns is that of its annotations; any other column of grades is read as such
     graded = columns & set(table.GRADE) - ({"relevant"} if {"query_id", "image_id"} <= columns else set())
     if graded and not columns.isdisjoint(table.QUERY):
         return "rows"
-    return "inquire" if name.endswith(".csv") else "trec"
-
-
-def _columns(path: Path) -> set[str]:
-    """The names in the first line of a table, or in the first object of JSON lines."""
-    head = data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0]
-    return {name.strip() for name in re.split(r'[\t,":{}]', head)}
+    return "inquire" if is_csv else "trec"
 
 
 def _is_rerank(path: Path) -> bool:

@@ -71,7 +71,8 @@ def test_a_table_with_grades_is_not_a_list_of_relevant_pairs(grade: str, tmp_pat
         lines = "".join(sep.join(row) + "\n" for row in [(query, image, grade), *rows])
         assert read_qrels(written(tmp_path / name, lines)).grades == expected
     listed = [{"query": query, "image": image, grade: float(value)} for query, image, value in rows]
-    assert read_qrels(written(tmp_path / "d.jsonl", "".join(json.dumps(row) + "\n" for row in listed))).grades == expected
+    lines = "".join(json.dumps(row) + "\n" for row in listed)
+    assert read_qrels(written(tmp_path / "d.jsonl", lines)).grades == expected
     assert read_qrels(written(tmp_path / "e.json", json.dumps(listed))).grades == expected
 
 
