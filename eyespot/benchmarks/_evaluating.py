@@ -28,7 +28,19 @@ from eyespot.search.hit_pairs import CaptionPairs, HitPairs, JudgedPairs, hits_a
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
 from eyespot.storage.digests import file_sha256, json_sha256
-from eyespot.types import EyespotError, Note, NothingFound, Query, RankedImage, Run, UsageError, prefixed, without_code
+from eyespot.types import (
+    EyespotError,
+    Note,
+    NothingFound,
+    Qrels,
+    Query,
+    RankedImage,
+    Run,
+    UsageError,
+    prefixed,
+    quantity,
+    without_code,
+)
 
 if TYPE_CHECKING:
     from eyespot.benchmarks._searching import GallerySearcher
@@ -93,9 +105,12 @@ class Evaluation:
 def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | None = None) -> Result:
     """One task's result; `pool` is how many images each query ranked, where the task does not say.
 
-    Raises `NothingFound` if the run holds none of the task's queries, or nothing of its pool.
+    Raises `NothingFound` if the run holds none of the task's queries, or nothing of its pool, and `UsageError` for a
+    `pool` of fewer images than a query ranks or has relevant.
     """
     ranked, notes = fitted(task, run)
+    if pool is not None:
+        _refuse_small(pool, ranked, task.judged.qrels)
     stages: list[RankingStage] = []
     if second is not None:
         stages, ranked, stage_notes = two_stages(task, ranked, second)
@@ -124,6 +139,16 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
         full = task.listed.count + len(task.judged.images)
     size = None if task.judged.candidates is not None else known or full
     return Result(task, ranked, scores, groups, _floors(task, scores, size), stages, notes, size, known)
+
+
+def _refuse_small(pool: int, run: Run, qrels: Qrels) -> None:
+    """`UsageError` where a query ranks or has relevant more images than the pool has."""
+    counts = {query: len(hits) for query, hits in run.items()}
+    counts |= {query: max(counts.get(query, 0), len(qrels.relevant(query))) for query in qrels}
+    query = max(counts, key=lambda one: counts[one], default=None)
+    if query is not None and counts[query] > pool:
+        known = f"query {query!r} alone ranks or has relevant {quantity(counts[query], 'image')}"
+        raise UsageError(f"a pool of {pool} cannot be: {known}; give the number of images that were ranked")
 
 
 def _floors(task: Task, scores: Scores, size: int | None) -> dict[str, Floor]:

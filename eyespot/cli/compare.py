@@ -58,6 +58,8 @@ def run(
 
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
+    if not html and (queries or shown.images):
+        raise UsageError("--queries and --images are about the page; say where to write it with --html FILE")
     if html:
         refuse_over_input(html, *runs, qrels, *([queries] if queries else []))
     checked_address(shown.page)  # before all that takes long

@@ -323,6 +323,7 @@ REFUSED = {
     "convert run.txt out.jsonl": 2,
     "convert qrels.txt out.csv": 2,
     "compare run.txt run.txt --qrels qrels.txt --html qrels.txt": 2,
+    "compare run.txt run.txt --qrels qrels.txt --images .": 2,
     "build rerank run.txt qrels.txt --depth 2 --out set --val 9": 2,
     "build rerank run.txt qrels.txt --depth 2 --out set --val 1 --val-share 0.5": 2,
     "build rerank run.txt qrels.txt --depth 2 --out set --by category": 2,
