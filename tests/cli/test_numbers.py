@@ -226,6 +226,11 @@ def test_a_table_of_scores_is_a_run_and_one_of_grades_is_not(place: Path) -> Non
     assert read_qrels(place / "judged.json").grades == {"q": {"a": 0, "b": 2}}
 
 
+def test_scores_in_place_of_grades_are_counted_in_one_line(place: Path) -> None:
+    (place / "scores.json").write_text(json.dumps({"q": {f"i{at}": at / 16 for at in range(20)}}))
+    assert "20 different, 0 to 1.1875" in done("stats", "scores.json", cwd=place).stdout
+
+
 def test_judgements_and_texts_become_a_beir_folder(place: Path) -> None:
     (place / "queries.csv").write_text("id,text\nq1,a heron\n")
     shown = done("convert", "qrels.txt", "set", "--to", "beir", "--queries", "queries.csv", cwd=place)

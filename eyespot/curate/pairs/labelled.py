@@ -158,8 +158,8 @@ def make(source: LabelledSet, tell: Progress) -> PairsResult:
         )
     if not sides:
         raise NothingFound(
-            f"{source.given.place} has no class of two pictures or more, as {out / 'left_out.parquet'} says "
-            "picture by picture; try again into a new folder"
+            f"no class of {source.given.place} has two pictures or more and fits into --count, as "
+            f"{out / 'left_out.parquet'} says picture by picture; try again into a new folder"
         )
     names = [Path(side) / f"{part:05d}" for side, part in sides]
     made = fill_parts(source, {name: out / name for name in names}, tell)
