@@ -143,11 +143,9 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
 
 def _refuse_small(pool: int, run: Run, qrels: Qrels) -> None:
     """`UsageError` where a query ranks or has relevant more images than the pool has."""
-    counts = {query: len(hits) for query, hits in run.items()}
-    counts |= {query: max(counts.get(query, 0), len(qrels.relevant(query))) for query in qrels}
-    query = max(counts, key=lambda one: counts[one], default=None)
-    if query is not None and counts[query] > pool:
-        known = f"query {query!r} alone ranks or has relevant {quantity(counts[query], 'image')}"
+    relevant = [len(qrels.relevant(query)) for query in qrels]
+    if pool < (most := max([len(hits) for hits in run.values()] + relevant, default=0)):
+        known = f"a query ranks or has relevant {quantity(most, 'image')}"
         raise UsageError(f"a pool of {pool} cannot be: {known}; give the number of images that were ranked")
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import typer
 
-from eyespot.cli.console import warn
-from eyespot.cli.settings import refuse_over_input
+from eyespot.cli.console import refuse_over_input, warn
 from eyespot.types import EyespotError, UsageError, quantity
 
 AT_ONCE = 1 << 16  # rows checked at once

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, print_json, print_result, print_summary, warn, warn_all
-from eyespot.cli.settings import RUN_FORMAT, flag, json_option, refuse_over_input
+from eyespot.cli.console import escaped, print_json, print_result, print_summary, refuse_over_input, warn, warn_all
+from eyespot.cli.settings import RUN_FORMAT, flag, json_option
 from eyespot.types import Qrels, Run, UsageError, quantity
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def fuse(
         raise UsageError("--measure is about learned weights; add --learn QRELS, or leave it out")
     if weights and learn:
         raise UsageError("--weights are given or learned, not both; drop one of them")
-    refuse_over_input(out.expanduser(), *runs, *filter(None, [learn]))
+    refuse_over_input(out.expanduser(), *runs, learn)
     fusion, measure = _fusion_of(by, norm, k, weights), measure or "AP@50"
     rankings = [read_run(path, run_format) for path in runs]
     value, alone = 0.0, tuple[float, ...]()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._ray import backend_on, refuse_on_cluster
-from eyespot.cli.console import print_result, print_summary, progress_bar, warn
-from eyespot.cli.settings import group, json_option, refuse_over_input
+from eyespot.cli.console import print_result, print_summary, progress_bar, refuse_over_input, warn
+from eyespot.cli.settings import group, json_option
 from eyespot.settings.gallery import ClusterSettings
 from eyespot.types import UsageError, quantity
 

@@ -84,12 +84,6 @@ def gallery_here(given: Path | None, writes: bool = False) -> Path:
 # -- options of settings ------------------------------------------------------------------------------------
 
 
-def refuse_over_input(out: Path, *inputs: Path) -> None:
-    """`UsageError` where the output is one of the inputs, which it would replace."""
-    if out.exists() and any(place.exists() and out.samefile(place) for place in inputs):
-        raise UsageError(f"{out} is an input of this line, and would be replaced; name another file for the output")
-
-
 def group(help: str) -> typer.Typer:
     """An empty group of commands; one with a single command is a group, too."""
     app = VerbGroup(no_args_is_help=True, help=help)

@@ -12,7 +12,7 @@ import typer
 
 from eyespot.cli import _exporting, judges
 from eyespot.cli.console import exit_if_failed, print_result, print_summary, progress_bar, warn, warn_all, warn_first
-from eyespot.cli.settings import gallery_here, gallery_option, group, json_option, refuse_over_input
+from eyespot.cli.settings import gallery_here, gallery_option, group, json_option
 from eyespot.settings.fields import GALLERY, Settings, setting
 from eyespot.storage.digests import text_digest
 from eyespot.types import NothingFound, UsageError, quantity
@@ -90,6 +90,7 @@ def import_inquire_cache(
     json: bool = json_option(),
 ) -> None:
     """Convert released scores of a model to a run, without unpickling them, for eyespot eval --run."""
+    from eyespot.cli.console import refuse_over_input
     from eyespot.judges import wording
     from eyespot.runs import inquire_cache, read_judged, write_run
 

@@ -237,14 +237,12 @@ def _qrels_format(path: Path) -> str:
 
 def _table_format(path: Path) -> str:
     """The format of judgements in a table, by the names of its columns."""
-    columns, is_csv = table.columns_of(path), ".csv" in path.name.lower()
-    if not is_csv and not columns.isdisjoint(("corpus-id", "corpus_id")):
-        return "beir"
+    columns = table.columns_of(path)
     # `relevant` beside INQUIRE's own columns is that of its annotations; any other column of grades is read as such
     graded = columns & set(table.GRADE) - ({"relevant"} if {"query_id", "image_id"} <= columns else set())
     if graded and not columns.isdisjoint(table.QUERY):
         return "rows"
-    return "inquire" if is_csv else "trec"
+    return "inquire" if ".csv" in path.name.lower() else "trec"
 
 
 def _is_rerank(path: Path) -> bool:
