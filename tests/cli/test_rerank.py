@@ -265,6 +265,13 @@ def test_a_fused_ranking_replaces_none_of_its_inputs(two: tuple[Path, Path]) -> 
     assert [path.read_bytes() for path in two] == before
 
 
+def test_what_a_search_and_metrics_call_k_and_norm_is_not_that_of_fuse(two: tuple[Path, Path], tmp_path: Path) -> None:
+    worlds.write(tmp_path / "eyespot.toml", 'k = 5\nnorm = "min-k"\nmeasure = ["RR"]\n')
+    assert run_json("fuse", *two, "--out", "fused.json", cwd=tmp_path)["k"] == 60
+    worlds.write(tmp_path / "eyespot.toml", "[fuse]\nk = 5\n")
+    assert run_json("fuse", *two, "--out", "fused.json", cwd=tmp_path)["k"] == 5
+
+
 def test_a_run_that_lacks_queries_is_named(two: tuple[Path, Path], tmp_path: Path) -> None:
     write_run(worlds.orders(q="x", p="yz"), tmp_path / "c.txt")
     shown = run_eyespot("fuse", *two, tmp_path / "c.txt", "--out", tmp_path / "fused.json")
