@@ -32,13 +32,11 @@ from eyespot.types import (
     EyespotError,
     Note,
     NothingFound,
-    Qrels,
     Query,
     RankedImage,
     Run,
     UsageError,
     prefixed,
-    quantity,
     without_code,
 )
 
@@ -109,8 +107,9 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
     `pool` of fewer images than a query ranks or has relevant.
     """
     ranked, notes = fitted(task, run)
-    if pool is not None:
-        _refuse_small(pool, ranked, task.judged.qrels)
+    of_queries = [*ranked.values(), *map(task.judged.qrels.relevant, task.judged.qrels)]
+    if pool is not None and pool < (most := max(map(len, of_queries), default=0)):
+        raise UsageError(f"a pool of {pool} is too small for a query with {most} images ranked or relevant")
     stages: list[RankingStage] = []
     if second is not None:
         stages, ranked, stage_notes = two_stages(task, ranked, second)
@@ -139,14 +138,6 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
         full = task.listed.count + len(task.judged.images)
     size = None if task.judged.candidates is not None else known or full
     return Result(task, ranked, scores, groups, _floors(task, scores, size), stages, notes, size, known)
-
-
-def _refuse_small(pool: int, run: Run, qrels: Qrels) -> None:
-    """`UsageError` where a query ranks or has relevant more images than the pool has."""
-    relevant = [len(qrels.relevant(query)) for query in qrels]
-    if pool < (most := max([len(hits) for hits in run.values()] + relevant, default=0)):
-        known = f"a query ranks or has relevant {quantity(most, 'image')}"
-        raise UsageError(f"a pool of {pool} cannot be: {known}; give the number of images that were ranked")
 
 
 def _floors(task: Task, scores: Scores, size: int | None) -> dict[str, Floor]:

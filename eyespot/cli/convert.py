@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import typer
 
 from eyespot.cli.console import escaped, print_json, print_result, print_summary, refuse_over_input, warn, warn_all
 from eyespot.cli.settings import RUN_FORMAT, flag, json_option
-from eyespot.types import Qrels, Run, UsageError, quantity
+from eyespot.types import Qrels, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.search.fused import Fusion
@@ -137,7 +136,10 @@ def fuse(
         fusion, value, alone = learned(fusion, rankings, read_qrels(learn), measure)
     fused = fusion(rankings)
     write_run(fused, out.expanduser())
-    _warn_lacking(runs, rankings, fused)
+    lacking = {str(path): sum(not run.get(query) for query in fused) for path, run in zip(runs, rankings, strict=True)}
+    warn_all(
+        f"{escaped(path)} ranks nothing for {some} of {len(fused)} queries" for path, some in lacking.items() if some
+    )
     warn_all(fused.notes)
     header = {name: value for name, value in fused.header.items() if name != "of"}
     counts = {"run": str(out), "queries": len(fused), "hits": len(fused.codes)}
@@ -165,9 +167,3 @@ def _fusion_of(by: str, norm: str | None, k: int | None, weights: str | None) ->
     except ValueError:
         raise UsageError(f"--weights takes a number for each run, as in --weights 2,1, not {weights!r}") from None
     return Fusion(by, norm or "min-max", 60 if k is None else k, given)
-
-
-def _warn_lacking(runs: Sequence[Path], rankings: Sequence[Run], fused: Run) -> None:
-    for path, run in zip(runs, rankings, strict=True):
-        if lacking := sum(not run.get(query) for query in fused):
-            warn(f"{escaped(str(path))} ranks nothing for {lacking} of {quantity(len(fused), 'query')}")

@@ -47,8 +47,10 @@ def run(
         "images to search": "not listed" if whole.pool is None else whole.pool,
         "matches per query": f"mean {matches.mean:.2f}, median {matches.median:g}, {quartiles}",
         "without a match": len(whole.without_relevant),
-        "grades": _grades(whole.grades),
+        "grades": ", ".join(f"{grade}: {count}" for grade, count in [*whole.grades.items()][:MOST_GRADES]) or "none",
     }
+    if (more := len(whole.grades) - MOST_GRADES) > 0:
+        facts["grades"] = f"{facts['grades']}, and {more:,} more: are these scores of a run?"
     lines = [*(f"{name:<18} {fact}" for name, fact in facts.items()), "", "matches   queries"]
     top = max(bin.queries for bin in whole.histogram)
     for bin in whole.histogram:  # one that holds a query has a mark, however many the fullest has
@@ -66,13 +68,6 @@ def run(
             rows.append([value or "(none)", *counts, *spread])
         lines += ["", *_aligned(rows)]
     print_result(fields, lines, json)
-
-
-def _grades(counts: dict[int, int]) -> str:
-    """How often each grade stands there; of many, as in a file of scores, how many and their range."""
-    if len(counts) > MOST_GRADES:
-        return f"{len(counts):,} different, {min(counts):g} to {max(counts):g}; are these scores of a run?"
-    return ", ".join(f"{grade}: {count}" for grade, count in counts.items()) or "none"
 
 
 def _aligned(rows: list[list[str]]) -> Iterator[str]:

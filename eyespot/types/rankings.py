@@ -269,21 +269,19 @@ def refuse_unranked(query: IdColumn, image: IdColumn, score: NDArray[np.float64]
     if not np.isfinite(score).all():
         row = int(np.flatnonzero(~np.isfinite(score))[0])
         raise UsageError(f"query {query.ids[query.codes[row]]!r} has the score {score[row]}, which ranks nothing")
-    if (twice := repeated_row(query, image)) is not None:
-        names = query.ids[query.codes[twice]], image.ids[image.codes[twice]]
-        raise UsageError("query {!r} ranks image {!r} twice; keep one of the two".format(*names))
+    refuse_repeated(query, image)
 
 
-def repeated_row(query: IdColumn, image: IdColumn) -> int | None:
-    """The first row whose query and image stood together in an earlier row, or None."""
+def refuse_repeated(query: IdColumn, image: IdColumn) -> None:
+    """`UsageError` for the first row whose query and image stood together in an earlier row."""
     import numpy as np
 
     pairs = query.codes.astype(np.int64) * len(image.ids) + image.codes  # (rows,)
     in_order = np.sort(pairs)
-    if not (in_order[1:] == in_order[:-1]).any():
-        return None
-    first = np.unique(pairs, return_index=True)[1]
-    return int(np.setdiff1d(np.arange(len(pairs)), first)[0])
+    if (in_order[1:] == in_order[:-1]).any():
+        twice = np.setdiff1d(np.arange(len(pairs)), np.unique(pairs, return_index=True)[1])[0]
+        names = query.ids[query.codes[twice]], image.ids[image.codes[twice]]
+        raise UsageError("query {!r} has image {!r} twice; keep one of the two".format(*names))
 
 
 def grade_column(values: Any) -> NDArray[Any]:
@@ -318,9 +316,7 @@ class Qrels(_Ragged, Mapping[str, Mapping[str, float]]):
         import numpy as np
 
         query, image = IdColumn.of(query), IdColumn.of(image)
-        if (twice := repeated_row(query, image)) is not None:
-            names = query.ids[query.codes[twice]], image.ids[image.codes[twice]]
-            raise UsageError("query {!r} has two grades for image {!r}; keep one of the two".format(*names))
+        refuse_repeated(query, image)
         order = np.argsort(query.codes, kind="stable")
         made = cls({})
         lengths = np.bincount(query.codes, minlength=len(query.ids))

@@ -228,7 +228,7 @@ def test_a_table_of_scores_is_a_run_and_one_of_grades_is_not(place: Path) -> Non
 
 def test_scores_in_place_of_grades_are_counted_in_one_line(place: Path) -> None:
     (place / "scores.json").write_text(json.dumps({"q": {f"i{at}": at / 16 for at in range(20)}}))
-    assert "20 different, 0 to 1.1875" in done("stats", "scores.json", cwd=place).stdout
+    assert "0.6875: 1, and 8 more" in done("stats", "scores.json", cwd=place).stdout
 
 
 def test_judgements_and_texts_become_a_beir_folder(place: Path) -> None:
