@@ -202,7 +202,9 @@ def _refuse_useless(options: EvalSettings) -> None:
     options.refuse_conflicts()
     if options.images and not options.out:
         raise UsageError("--images are drawn in the report; say where to write it with --out DIR")
-    if options.out and options.out.expanduser().resolve() in {place.expanduser().resolve() for place in options.beside}:
+    beside = [place.expanduser().resolve() for place in options.beside]
+    folders = [place if place.is_dir() else place.parent for place in beside]  # a report or its summary.json
+    if options.out and options.out.expanduser().resolve() in folders:
         raise UsageError("--out would replace a report that --beside names; write to another folder")
     if not options.run:
         return

@@ -45,6 +45,7 @@ REFUSED = [
     "own --data {own} -g {gallery} --rerank-local spatial",
     "inquire-fullrank --data {data} --run {run} --pool 1",
     "inquire-fullrank --data {data} --run {run} --beside {data} --out {data}/../data",
+    "inquire-fullrank --data {data} --run {run} --beside {data}/summary.json --out {data}",
     "own --data {own} -g {gallery} --adapt linear:nowhere --ray local",
     "own --data {own} --run {run} --adapt CKPT",
     "own --data {own} --run {run} --rerank-local spatial",
