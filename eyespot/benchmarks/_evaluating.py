@@ -28,17 +28,7 @@ from eyespot.search.hit_pairs import CaptionPairs, HitPairs, JudgedPairs, hits_a
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
 from eyespot.storage.digests import file_sha256, json_sha256
-from eyespot.types import (
-    EyespotError,
-    Note,
-    NothingFound,
-    Query,
-    RankedImage,
-    Run,
-    UsageError,
-    prefixed,
-    without_code,
-)
+from eyespot.types import EyespotError, Note, NothingFound, Query, RankedImage, Run, UsageError, prefixed, without_code
 
 if TYPE_CHECKING:
     from eyespot.benchmarks._searching import GallerySearcher
