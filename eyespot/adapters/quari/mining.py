@@ -149,8 +149,7 @@ class _ImagePieces:
         start = number * self.how.piece
         queries = self.vectors[start : start + self.how.piece]
         found = index.search(queries, min(self.how.neighbours + 1, len(self.vectors)))
-        void = self._void[found.rows] | self._void[start : start + len(queries), None]
-        rows = np.where(void, -1, found.rows)
+        rows = np.where(self._void[found.rows] | self._void[start : start + len(queries), None], -1, found.rows)
         return best_neighbours(NearestRows(rows, found.scores), np.arange(start, start + len(queries)), self.how)
 
     def spread(self, pieces: Sequence[SemiPositives]) -> SemiPositives:
@@ -166,9 +165,8 @@ def best_neighbours(found: NearestRows, own: NDArray[np.int64], how: Mining) -> 
     there, rows = (np.take_along_axis(part, order, axis=1) for part in (other, found.rows))
     similarities = np.take_along_axis(found.scores.astype(np.float64), order, axis=1)
     logits = np.where(there, similarities / how.temperature, -np.inf)
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-1 / how.temperature))  # 0 where none is there
-    total = powers.sum(axis=1, keepdims=True)
-    weights = powers / np.where(total > 0, total, 1)
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-2 / how.temperature))
+    weights = powers / np.maximum(powers.sum(axis=1, keepdims=True), 1)  # a sum below 1 is that of no neighbour
     best = SemiPositives(np.where(there, rows, -1)[:, : how.keep], weights[:, : how.keep].astype(np.float32))
     lacking = ((0, 0), (0, how.keep - best.rows.shape[1]))
     return SemiPositives(np.pad(best.rows, lacking, constant_values=-1), np.pad(best.weights, lacking))
