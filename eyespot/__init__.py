@@ -146,12 +146,15 @@ def evaluate(
 def _as(kind: Any, value: Any) -> Any:
     """A run or judgements from a file, a mapping, or the hits of a search."""
     from eyespot import runs
-    from eyespot.types import Qrels
+    from eyespot.types import Qrels, Run, UsageError
 
     if isinstance(value, str | os.PathLike):
         return (runs.read_qrels if kind is Qrels else runs.read_run)(os.path.expanduser(value))
     value = getattr(value, "run", value)
-    return value if isinstance(value, kind) else kind(value)
+    made = value if isinstance(value, kind) else kind(value)
+    if made is not value and kind is Run and (made.rank[1:] > 1)[made.score[1:] > made.score[:-1]].any():
+        raise UsageError("the scores of a ranking rise; give its hits best first, or as {image: score} in any order")
+    return made
 
 
 def compare(

@@ -20,6 +20,7 @@ import eyespot
 from eyespot import sample
 from eyespot.types import EyespotError, Progress, Qrels, Run, UsageError
 from eyespot.types.kinds import with_sentence
+from tests.wording import raises
 
 ROOT = Path(__file__).resolve().parent.parent
 AGREED = {
@@ -111,6 +112,9 @@ def test_what_people_have_is_evaluated(tmp_path: Path) -> None:
 
     assert eyespot.evaluate(run, grades, ["AP@10", first_relevant]).means == {"AP@10": 0.5, "first_relevant": 2}
     assert eyespot.evaluate(run, grades, Ones(10)).means == {"own@10": 1}
+    assert eyespot.evaluate({"q": {"a": 0.1, "b": 0.9}, "p": {"c": 2}}, {"q": {"b": 1}}, "RR").means == {"RR": 1}
+    with raises(UsageError):
+        eyespot.evaluate({"q": [("a", 0.1), ("b", 0.9)]}, {"q": {"b": 1}}, "RR")
     assert eyespot.evaluate(tmp_path / "run.json", str(tmp_path / "qrels.txt"), "AP@10").means == {"AP@10": 0.5}
     assert eyespot.compare(run, {"q": {"a": 1, "b": 0}}, grades, first_relevant).pairs[0].difference == -1
 

@@ -104,9 +104,13 @@ class Evaluation:
 def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | None = None) -> Result:
     """One task's result; `pool` is how many images each query ranked, where the task does not say.
 
-    Raises `NothingFound` if the run holds none of the task's queries, or nothing of its pool.
+    Raises `NothingFound` if the run holds none of the task's queries, or nothing of its pool, and `UsageError` for a
+    `pool` of fewer images than a query ranks or has relevant.
     """
     ranked, notes = fitted(task, run)
+    of_queries = [*ranked.values(), *map(task.judged.qrels.relevant, task.judged.qrels)]
+    if pool is not None and pool < (most := max(map(len, of_queries), default=0)):
+        raise UsageError(f"a pool of {pool} is too small for a query with {most} images ranked or relevant")
     stages: list[RankingStage] = []
     if second is not None:
         stages, ranked, stage_notes = two_stages(task, ranked, second)

@@ -158,9 +158,10 @@ class EvalInputs:
             jury = Jury(stage, searcher)
             if options.blend_from:
                 found, data, split = self.known()
-                if options.blend_from == split or options.blend is not None:
-                    way_out = "a split other than the one that is scored; drop --blend"
-                    raise UsageError(f"--blend-from learns the weight on {way_out}")
+                if options.blend is not None:
+                    raise UsageError("--blend-from learns the weight that --blend gives; drop one of them")
+                if options.blend_from == split:
+                    raise UsageError(f"--blend-from {split} would learn on the split that is scored; name another")
                 if options.blend_from not in found.splits:
                     there = ", ".join(found.splits)
                     raise UsageError(f"{found.name} has no split {options.blend_from!r}; there are: {there}")
@@ -195,6 +196,10 @@ def _refuse_useless(options: EvalSettings) -> None:
     options.refuse_conflicts()
     if options.images and not options.out:
         raise UsageError("--images are drawn in the report; say where to write it with --out DIR")
+    beside = [place.expanduser().resolve() for place in options.beside]
+    folders = [place if place.is_dir() else place.parent for place in beside]  # a report or its summary.json
+    if options.out and options.out.expanduser().resolve() in folders:
+        raise UsageError("--out would replace a report that --beside names; write to another folder")
     if not options.run:
         return
     by = None if options.by == "look" else options.by

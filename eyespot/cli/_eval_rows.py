@@ -200,8 +200,8 @@ def _given(context: typer.Context, row: str, rest: str) -> dict[str, Any]:
 
 
 def _folder_name(row: EvalSettings) -> str:
-    """The folder of a row's report below --out."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", str(row.system)).strip("-.") or "row"
+    """The folder of a row's report below --out; letters of any script stay."""
+    return re.sub(r"[^\w.-]+", "-", str(row.system)).strip("-.") or "row"
 
 
 def evaluate_rows(inputs: EvalInputs, rows: Sequence[EvalSettings], json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from eyespot.cli.console import warn
+from eyespot.cli.console import refuse_over_input, warn
 from eyespot.types import EyespotError, UsageError, quantity
 
 AT_ONCE = 1 << 16  # rows checked at once
@@ -30,6 +30,7 @@ def run(
     from eyespot.search.linear_adapted import LinearIndex
     from eyespot.storage.atomic import write_whole
 
+    refuse_over_input(out, queries, gallery)
     adapter = adapter_named(checkpoint)
     matrix, images = _vectors(queries), _vectors(gallery)
     if images.shape[1] != matrix.shape[1]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, print_result, warn, warn_all
+from eyespot.cli.console import escaped, print_result, refuse_over_input, warn, warn_all
 from eyespot.cli.metrics import itself_aside, scored, scoring_of
 from eyespot.cli.settings import QRELS_FORMAT, RUN_FORMAT, flag, gallery_here, gallery_option, json_option
 from eyespot.settings.measure import PageSettings, ScoringSettings
@@ -50,6 +50,10 @@ def run(
 
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
+    if not html and (queries or shown.images):
+        raise UsageError("--queries and --images are about the page; say where to write it with --html FILE")
+    if html:
+        refuse_over_input(html, *runs, qrels, queries)
     checked_address(shown.page)  # before all that takes long
     scoring = scoring_of(settings)
     names = [_name_of(path) for path in runs]

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -66,6 +67,14 @@ def exit_if_failed(failed: object) -> None:
         import typer
 
         raise typer.Exit(SOME_FAILED)
+
+
+def refuse_over_input(out: Path, *inputs: Path | None) -> None:
+    """`UsageError` where the output is one of the inputs, which it would replace."""
+    from eyespot.types import UsageError
+
+    if out.exists() and any(place and place.exists() and out.samefile(place) for place in inputs):
+        raise UsageError(f"{out} is an input of this line, and would be replaced; name another file for the output")
 
 
 def print_summary(sentence: str) -> None:

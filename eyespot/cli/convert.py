@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.console import escaped, print_json, print_result, print_summary, warn, warn_all
+from eyespot.cli.console import escaped, print_json, print_result, print_summary, refuse_over_input, warn, warn_all
 from eyespot.cli.settings import RUN_FORMAT, flag, json_option
 from eyespot.types import Qrels, UsageError, quantity
+
+if TYPE_CHECKING:
+    from eyespot.search.fused import Fusion
 
 BEIR = "beir"
 
@@ -54,13 +58,17 @@ def run(
 def _looks_like_judgements(source: Path, format: str | None) -> bool:
     """By the format if only judgements have it; else a folder or table of them, or lines `query 0 image grade`."""
     from eyespot.runs import QRELS_FORMATS, RUN_FORMATS
+    from eyespot.runs.table import GRADE, SCORE, columns_of
     from eyespot.storage.text_files import data_of
 
     if format is not None:
         return format.partition(":")[0] in QRELS_FORMATS.keys() - RUN_FORMATS.keys()
     name = source.name.lower().removesuffix(".gz")
-    if source.is_dir() or name.endswith((".csv", ".tsv", ".jsonl")):
+    if source.is_dir():
         return True
+    if name.endswith((".csv", ".tsv", ".jsonl")):
+        columns = columns_of(source)  # a score alone is that of a ranking, but BEIR calls grades so, too
+        return columns.isdisjoint(SCORE) or not columns.isdisjoint({"corpus-id", "corpus_id", *GRADE} - {*SCORE})
     if name.endswith((".json", ".parquet", ".npz")):
         return "qrel" in name
     lines = (line.split() for line in data_of(source)[: 1 << 16].split(b"\n"))
@@ -96,33 +104,40 @@ def fuse(
     runs: list[Path] = typer.Argument(help="Rankings in any known format, two or more."),
     out: Path = typer.Option(..., "--out", metavar="FILE", help="The fused ranking; its ending decides the format."),
     by: str = typer.Option("rrf", help="rrf (reciprocal ranks), combsum or combmnz (scores)."),
-    norm: str = typer.Option("min-max", help="How scores are normalised: min-max, or z above the lowest score."),
-    k: int = typer.Option(60, "-k", min=0, help="The k of rrf: 1 / (k + rank)."),
+    norm: str | None = typer.Option(
+        None, help="How scores are normalised: min-max, or z above the lowest score.", show_default="min-max"
+    ),
+    k: int | None = typer.Option(None, "-k", min=0, help="The k of rrf: 1 / (k + rank).", show_default="60"),
     weights: str = typer.Option(None, metavar="W,W…", help="One weight per run.", show_default="1 each"),
     learn: Path = typer.Option(None, metavar="QRELS", help="Learn the weights on these judgements (a validation set)."),
-    measure: str = typer.Option("AP@50", "-m", "--measure", help="The measure that learned weights optimise."),
+    measure: str | None = typer.Option(
+        None, "-m", "--measure", help="The measure that learned weights optimise.", show_default="AP@50"
+    ),
     run_format: str = RUN_FORMAT,
     json: bool = json_option(),
 ) -> None:
     """Fuse the rankings of several encoders, query texts or judges."""
     from eyespot.runs import read_qrels, read_run, write_run
-    from eyespot.search.fused import Fusion, learned
+    from eyespot.search.fused import learned
 
     if len(runs) < 2:
         raise UsageError("fusing takes two runs or more: eyespot fuse RUN_A RUN_B --out FUSED")
+    if measure is not None and learn is None:
+        raise UsageError("--measure is about learned weights; add --learn QRELS, or leave it out")
     if weights and learn:
         raise UsageError("--weights are given or learned, not both; drop one of them")
-    try:
-        given = None if weights is None else tuple(float(part) for part in weights.split(","))
-    except ValueError:
-        raise UsageError(f"--weights takes a number for each run, as in --weights 2,1, not {weights!r}") from None
+    refuse_over_input(out.expanduser(), *runs, learn)
+    fusion, measure = _fusion_of(by, norm, k, weights), measure or "AP@50"
     rankings = [read_run(path, run_format) for path in runs]
-    fusion = Fusion(by, norm, k, given)
     value, alone = 0.0, tuple[float, ...]()
     if learn:
         fusion, value, alone = learned(fusion, rankings, read_qrels(learn), measure)
     fused = fusion(rankings)
     write_run(fused, out.expanduser())
+    lacking = {str(path): sum(not run.get(query) for query in fused) for path, run in zip(runs, rankings, strict=True)}
+    warn_all(
+        f"{escaped(path)} ranks nothing for {some} of {len(fused)} queries" for path, some in lacking.items() if some
+    )
     warn_all(fused.notes)
     header = {name: value for name, value in fused.header.items() if name != "of"}
     counts = {"run": str(out), "queries": len(fused), "hits": len(fused.codes)}
@@ -135,3 +150,18 @@ def fuse(
         each = ", ".join(f"{one:.4f}" for one in alone)
         lines.append(f"{measure} there: {value:.4f}; of each run alone: {each}")
     print_result({**counts, **header, "learned": learning}, lines, json)
+
+
+def _fusion_of(by: str, norm: str | None, k: int | None, weights: str | None) -> Fusion:
+    """The fusion that the options name; `UsageError` for one that its way of fusing does not use."""
+    from eyespot.search.fused import Fusion
+
+    if norm is not None and by == "rrf":
+        raise UsageError("--norm is about scores; add --by combsum, or leave it out")
+    if k is not None and by != "rrf":
+        raise UsageError("-k is about ranks; add --by rrf, or leave it out")
+    try:
+        given = None if weights is None else tuple(float(part) for part in weights.split(","))
+    except ValueError:
+        raise UsageError(f"--weights takes a number for each run, as in --weights 2,1, not {weights!r}") from None
+    return Fusion(by, norm or "min-max", 60 if k is None else k, given)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._ray import backend_on, refuse_on_cluster
-from eyespot.cli.console import print_result, print_summary, progress_bar, warn
+from eyespot.cli.console import print_result, print_summary, progress_bar, refuse_over_input, warn
 from eyespot.cli.settings import group, json_option
 from eyespot.settings.gallery import ClusterSettings
 from eyespot.types import UsageError, quantity
@@ -42,6 +42,7 @@ def semipositives(
     from eyespot.search.captioned import pictures
 
     refuse_on_cluster(None, cluster, index)
+    refuse_over_input(out, vectors)
     how = Mining(neighbours, keep, temperature)
     if not (vectors / "gallery.toml").is_file():
         images, ids = read_images(vectors)

@@ -28,7 +28,8 @@ QRELS_FORMAT = typer.Option(None, "--format", help="The format of the judgements
 RUN_FORMAT = typer.Option(None, help="The format of the rankings.")
 QUERIES = typer.Option(None, help="The queries to include, with their columns: csv, jsonl, parquet.")
 COUNT_ONLY = typer.Option(False, "--dry-run", help="Only count; write nothing.")
-_NOT_COMMON = {"import": ("encoder",)}  # the encoder of one's own index is not that of imported vectors
+# What another verb means by the word: the encoder of one's own index is not that of imported vectors
+_NOT_COMMON = {"import": ("encoder",), "fuse": ("k", "measure", "norm"), "compare": ("images", "queries")}
 
 
 def gallery_option(help: str) -> Any:

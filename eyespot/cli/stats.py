@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eyespot.runs.judged import JudgedQueries
 
 WIDTH = 40  # characters of the longest bar
+MOST_GRADES = 12  # which are listed one by one
 
 
 def run(
@@ -46,8 +47,10 @@ def run(
         "images to search": "not listed" if whole.pool is None else whole.pool,
         "matches per query": f"mean {matches.mean:.2f}, median {matches.median:g}, {quartiles}",
         "without a match": len(whole.without_relevant),
-        "grades": ", ".join(f"{grade}: {count}" for grade, count in whole.grades.items()) or "none",
+        "grades": ", ".join(f"{grade}: {count}" for grade, count in [*whole.grades.items()][:MOST_GRADES]) or "none",
     }
+    if (more := len(whole.grades) - MOST_GRADES) > 0:
+        facts["grades"] = f"{facts['grades']}, and {more:,} more: are these scores of a run?"
     lines = [*(f"{name:<18} {fact}" for name, fact in facts.items()), "", "matches   queries"]
     top = max(bin.queries for bin in whole.histogram)
     for bin in whole.histogram:  # one that holds a query has a mark, however many the fullest has

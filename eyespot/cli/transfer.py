@@ -75,9 +75,11 @@ def import_inquire_cache(
     json: bool = json_option(),
 ) -> None:
     """Convert released scores of a model to a run, without unpickling them, for eyespot eval --run."""
+    from eyespot.cli.console import refuse_over_input
     from eyespot.judges import wording
     from eyespot.runs import inquire_cache, read_judged, write_run
 
+    refuse_over_input(to, cache)
     judged = read_judged(data)
     words = wording(f"inquire:{clone}", f"cache:{model or inquire_cache.model_of(cache)}")
     prompts = {query: words.text_for(str(facts.get("text") or "")) for query, facts in judged.queries.items()}

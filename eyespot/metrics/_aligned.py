@@ -64,9 +64,6 @@ class Aligned:
         rows = np.flatnonzero(self.grades > 0)
         query = np.searchsorted(self.offsets, rows, side="right") - 1
         counts = np.bincount(query, minlength=len(self.queries))
-        if (crowded := counts > np.diff(self.ideal_offsets)).any():
-            name = self.queries[int(np.argmax(crowded))]
-            raise UsageError(f"query {name!r} ranks more relevant images than its ideal ranking holds")
         fresh = np.zeros(len(self.scores) + 1, np.bool_)
         fresh[1:-1] = self.scores[1:] != self.scores[:-1]
         fresh[self.offsets] = True

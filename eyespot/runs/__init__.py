@@ -45,6 +45,7 @@ QRELS_FORMATS = {
     "trec": "query 0 image grade, a line each judgement",
     "json": "{query: {image: grade}} or {query: [relevant image, …]}",
     "parquet": "columns query, image, grade",
+    "rows": "rows of query, image and grade: .jsonl, or .csv and .tsv with the names of their columns",
     "beir": "BEIR's or MTEB's folder, or its qrels file; beir:SPLIT",
     "inquire": "INQUIRE's annotations; inquire:image_path names images by their path",
     "inquire-rerank": "INQUIRE-Rerank's parquet from the hub",
@@ -60,6 +61,7 @@ QRELS_FORMATS = {
 }
 
 
+TABLES = (".csv", ".tsv", ".jsonl")
 PARQUETS = ("*.parquet", "data/*.parquet")  # where the hub's layout has them
 
 
@@ -102,6 +104,7 @@ def _read_qrels(path: Path, format: str | None = None) -> Qrels:
         "trec": trec.read_qrels,
         "json": json_scores.read_qrels,
         "parquet": table.read_qrels,
+        "rows": lambda path: json_scores.qrels_of_rows(path, rows_of(path)),
         "beir": partial(beir.read_qrels, split=part or "test"),
         "inquire": partial(inquire.read_qrels, image=part or "image_id"),
         **{truth: partial(eccv.read_qrels, truth=truth, direction=part or "t2i") for truth in eccv.FILES},
@@ -165,13 +168,13 @@ def read_queries(place: Path | str) -> dict[str, Columns]:
 def write_run(run: Run, path: Path | str, format: str | None = None) -> None:
     """A run, or the hits of a search, to disk, whole or not at all; without a format by its ending, else TREC."""
     rooms = {"trec": trec, "json": json_scores, "parquet": table, "npz": matrix, "circo": circo}
-    _chosen(rooms, format or _by_ending(Path(path)), rooms).write_run(getattr(run, "run", run), Path(path))
+    _chosen(rooms, format or _written(Path(path)), rooms).write_run(getattr(run, "run", run), Path(path))
 
 
 def write_qrels(qrels: Qrels, path: Path | str, format: str | None = None) -> None:
     """Judgements to disk, whole or not at all; without a format by the name's ending, TREC if it says nothing."""
     rooms = {"trec": trec, "json": json_scores, "parquet": table}
-    _chosen(rooms, format or _by_ending(Path(path)), rooms).write_qrels(qrels, Path(path))
+    _chosen(rooms, format or _written(Path(path)), rooms).write_qrels(qrels, Path(path))
 
 
 def _candidates(judged: JudgedQueries) -> Run:
@@ -190,11 +193,18 @@ def _by_ending(path: Path) -> str:
     return next((format for format in ("parquet", "npz", "json") if name.endswith(f".{format}")), "trec")
 
 
+def _written(path: Path) -> str:
+    """The format of what is written to `path`; `UsageError` for a table, which would not be read again."""
+    if path.name.lower().removesuffix(".gz").endswith(TABLES):
+        raise UsageError(f"{path} names a table, which eyespot only reads; write .parquet, .json or .txt")
+    return _by_ending(path)
+
+
 def _run_format(path: Path) -> str:
     if path.is_dir():
         return "rerank-set" if reranking.is_layout(path) else "inquire-rerank"
     name, by_ending = path.name.lower().removesuffix(".gz"), _by_ending(path)
-    if name.endswith((".csv", ".tsv")) and not set(table.QUERY).isdisjoint(re.split(r'[\t,"]', _head(path))):
+    if name.endswith((".csv", ".tsv")) and not table.columns_of(path).isdisjoint(table.QUERY):
         return "rows"
     by_ending = "rows" if name.endswith(".jsonl") else by_ending
     return "inquire-rerank" if by_ending == "parquet" and _is_rerank(path) else by_ending
@@ -216,21 +226,23 @@ def _qrels_format(path: Path) -> str:
         # By the first characters: CIRCO's is a list; Karpathy's has images and a data set; FG's lists texts
         head = data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
         if head.startswith("["):
-            return "circo"
+            return "circo" if set(re.findall(r'"([^"]*)"\s*:', head)).isdisjoint(table.QUERY) else "json"
         key, _, value = head.removeprefix("{").strip().partition(":")
         captions = value.lstrip(" [\n").startswith('"') and " " in value.strip(" [\n").partition('",')[0]
         return "karpathy" if key in ('"images"', '"dataset"') or (captions and "[" in value[:3]) else "json"
     if by_ending == "parquet":
         return "inquire-rerank" if _is_rerank(path) else "parquet"
-    if name.endswith(".csv"):
-        return "inquire"
-    head = _head(path) if name.endswith((".tsv", ".jsonl")) else ""
-    return "beir" if "query-id" in head or "query_id" in head else "trec"
+    return _table_format(path) if name.endswith(TABLES) else "trec"
 
 
-def _head(path: Path) -> str:
-    """The first line."""
-    return data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0].strip()
+def _table_format(path: Path) -> str:
+    """The format of judgements in a table, by the names of its columns."""
+    columns = table.columns_of(path)
+    # `relevant` beside INQUIRE's own columns is that of its annotations; any other column of grades is read as such
+    graded = columns & set(table.GRADE) - ({"relevant"} if {"query_id", "image_id"} <= columns else set())
+    if graded and not columns.isdisjoint(table.QUERY):
+        return "rows"
+    return "inquire" if ".csv" in path.name.lower() else "trec"
 
 
 def _is_rerank(path: Path) -> bool:

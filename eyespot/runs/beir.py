@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from eyespot.runs.json_scores import qrels_of_rows
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.runs.table import GRADE, IMAGE, QUERY
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import opened_parquet, rows_of
 from eyespot.storage.text_files import refuse, required
@@ -43,12 +43,10 @@ def read_qrels(place: Path, split: str = "test") -> Qrels:
     files = _required(place, "qrels", split) if place.is_dir() else [place]
     grades: dict[str, dict[str, float]] = {}
     for path in files:
-        for line, row in rows_of(path, ("query-id", "query_id", "corpus-id", "corpus_id", "score")):
-            query = required(path, line, row, "query-id", "query_id")
-            image = required(path, line, row, "corpus-id", "corpus_id")
-            if image in grades.setdefault(query, {}):
-                refuse(path, f"line {line}", f"judges query {query!r}, image {image!r} a second time")
-            grades[query][image] = _grade(path, line, row.get("score"))
+        for query, judged in qrels_of_rows(path, rows_of(path, (*QUERY, *IMAGE, *GRADE))).grades.items():
+            if twice := judged.keys() & grades.setdefault(query, {}).keys():
+                refuse(path, "", f"judges query {query!r}, image {min(twice)!r} a second time")
+            grades[query] |= judged
     return Qrels(grades, {"source": str(place), "split": split})
 
 
@@ -103,10 +101,3 @@ def _rows(files: list[Path]) -> Iterator[tuple[str, Columns]]:
         for line, row in rows_of(path, plain_columns):
             id = required(path, line, row, *ID)
             yield id, {name: value for name, value in row.items() if name not in ID}
-
-
-def _grade(path: Path, line: int, value: Any) -> float:
-    with suppress(TypeError, ValueError):
-        if abs(number := float(value)) < 2**31 and not isinstance(value, bool):
-            return number
-    refuse(path, f"line {line}", f"has {value!r} as score; expected a number")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.table import IMAGE, QUERY, SCORE
+from eyespot.runs.table import GRADE, IMAGE, QUERY, SCORE
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.text_files import id_of, json_of, refuse, required
 from eyespot.types import Qrels, RankedImage, Run
@@ -44,23 +44,42 @@ def run_of(path: Path, rankings: Mapping[str, Any]) -> Run:
 
 def run_of_rows(path: Path, rows: Iterable[tuple[int, Any]]) -> Run:
     """A run from rows of query, image and score with their lines; columns are named as in a parquet file."""
-    scores: dict[str, dict[str, Any]] = {}
-    for line, row in rows:
-        fields = row if isinstance(row, dict) else {}
-        query, image = (required(path, line, fields, *names) for names in (QUERY, IMAGE))
-        if image in scores.setdefault(query, {}):
-            refuse(path, f"line {line}", f"ranks image {image!r} of query {query!r} a second time; keep one of the two")
-        score = next((fields[name] for name in SCORE if name in fields), None)
-        with suppress(ValueError):
-            score = float(score) if isinstance(score, str) else score
-        scores[query][image] = score
-    return run_of(path, scores)
+    return run_of(path, _of_rows(path, rows, SCORE))
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Judgements, {query: {image: grade}}; of {query: [image, …]} all are relevant."""
+    """Judgements, {query: {image: grade}} or a list of rows; of {query: [image, …]} all are relevant."""
+    value = json_of(path)
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return qrels_of_rows(path, enumerate(value, 1))
+    return _qrels_of(path, queries_of(path, value))
+
+
+def qrels_of_rows(path: Path, rows: Iterable[tuple[int, Any]]) -> Qrels:
+    """Judgements from rows of query, image and grade with their lines; columns are named as in a parquet file."""
+    return _qrels_of(path, _of_rows(path, rows, GRADE))
+
+
+def _of_rows(path: Path, rows: Iterable[tuple[int, Any]], values: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """{query: {image: value}}; a text that is a number becomes one."""
+    found: dict[str, dict[str, Any]] = {}
+    for line, row in rows:
+        fields = row if isinstance(row, dict) else {}
+        query, image = (required(path, line, fields, *names) for names in (QUERY, IMAGE))
+        if image in found.setdefault(query, {}):
+            refuse(path, f"line {line}", f"has image {image!r} of query {query!r} a second time; keep one of the two")
+        column = next((name for name in values if name in fields), None)
+        if column is None:
+            refuse(path, f"line {line}", f"has no column {values[0]}; there are: {', '.join(map(str, fields))}")
+        found[query][image] = value = fields[column]
+        with suppress(ValueError):
+            found[query][image] = float(value) if isinstance(value, str) else value
+    return found
+
+
+def _qrels_of(path: Path, judged: Mapping[str, Any]) -> Qrels:
     grades: dict[str, dict[str, float]] = {}
-    for query, images in queries_of(path, json_of(path)).items():
+    for query, images in judged.items():
         if isinstance(images, list):
             images = dict.fromkeys(ids_of(path, query, images), 1)
         if not isinstance(images, dict):

@@ -72,8 +72,8 @@ def statistics(qrels: Qrels, queries: Sequence[str] | None = None, pool: int | N
     grade, image = qrels.grade[of_asked], qrels.codes[of_asked]
     counts = matches(qrels, ids)
     return Statistics(
-        *(len(ids), int((grade >= 0).sum()), int((grade > 0).sum())),
-        *(len(np.unique(image[grade >= 0])), len(np.unique(image[grade > 0])), pool),
+        *(len(ids), int((grade >= 0).sum()), int((grade >= 1).sum())),
+        *(len(np.unique(image[grade >= 0])), len(np.unique(image[grade >= 1])), pool),
         matches=Distribution.of(counts),
         without_relevant=[query for query, count in zip(ids, counts.tolist(), strict=True) if not count],
         grades=dict(zip(*(column.tolist() for column in np.unique(grade, return_counts=True)), strict=True)),
@@ -83,7 +83,7 @@ def statistics(qrels: Qrels, queries: Sequence[str] | None = None, pool: int | N
 
 def matches(qrels: Qrels, queries: Iterable[str]) -> NDArray[np.int64]:
     """How many images are relevant to each query, (queries,)."""
-    before = np.concatenate([[0], np.cumsum(qrels.grade > 0)])[qrels.offsets]  # (queries + 1,)
+    before = np.concatenate([[0], np.cumsum(qrels.grade >= 1)])[qrels.offsets]  # (queries + 1,)
     counts: Mapping[str, int] = dict(zip(qrels.queries, np.diff(before).tolist(), strict=True))
     return np.array([counts.get(query, 0) for query in queries], np.int64)
 

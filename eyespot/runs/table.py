@@ -7,6 +7,7 @@ the order of the file.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from eyespot.storage.atomic import write_whole
 from eyespot.storage.tables import opened_parquet
-from eyespot.storage.text_files import refuse
+from eyespot.storage.text_files import data_of, refuse
 from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 QUERY = ("query", "query_id", "query-id", "qid", "q_id")
@@ -41,8 +42,6 @@ def read_run(path: Path) -> Run:
 def read_qrels(path: Path) -> Qrels:
     """Judgements with their header; `UsageError` for columns that are missing, empty ids and broken grades."""
     query, image, grade, metadata = _columns(path, GRADE)
-    if not (np.abs(grade) < 2**31).all():
-        refuse(path, "", "has a grade that is not a number below 2,147,483,648")
     try:
         qrels = Qrels.from_columns(query, image, grade)
     except UsageError as error:
@@ -124,6 +123,12 @@ def coded_column(column: Any) -> IdColumn:
     """A dictionary-encoded arrow column as `Coded`."""
     whole = column.unify_dictionaries().combine_chunks()
     return IdColumn(whole.dictionary.to_numpy(zero_copy_only=False).astype(object), whole.indices.to_numpy())
+
+
+def columns_of(path: Path) -> set[str]:
+    """The names in the first line of a csv or tsv, or in the first object of JSON lines."""
+    head = data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0]
+    return {name.strip() for name in re.split(r'[\t,":{}]', head)}
 
 
 def _run_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:

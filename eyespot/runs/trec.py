@@ -114,7 +114,6 @@ class _Kind:
     limit: float  # a value lies below it, and the `rule` if not
     rule: str
     expected: str
-    twice: str  # what a query does to an image that it has in two lines
 
 
 def _whole(data: bytes, kind: _Kind, made_of: Callable[..., T]) -> T | None:
@@ -178,7 +177,7 @@ def _line_by_line(path: Path, data: bytes, kind: _Kind) -> ThreeColumns:
             continue
         query, image, value = _read(path, number, line.strip("\r"), kind)
         if (query, image) in rows:
-            refuse(path, f"line {number}", f"query {query!r} {kind.twice} image {image!r} twice; keep one of the two")
+            refuse(path, f"line {number}", f"query {query!r} has image {image!r} twice; keep one of the two")
         rows[query, image] = value
     if kind is _RUN and len(rows) > 1 and {image for _, image in rows} == {"0"}:
         refuse(path, "", f"has judgements, `query 0 image grade`, and no ranking; {kind.expected}")
@@ -224,14 +223,5 @@ def _qrels_fields(fields: list[str]) -> tuple[str, str, str] | None:
     return (fields[0], fields[1], fields[2]) if len(fields) == 3 else None
 
 
-_RUN = _Kind(
-    full=6, named=_run_fields, limit=math.inf, rule="a score must be a finite number", expected=RUN_LINE, twice="ranks"
-)
-_QRELS = _Kind(
-    full=4,
-    named=_qrels_fields,
-    limit=2**31,
-    rule="a grade must be a number below 2,147,483,648",
-    expected=QRELS_LINE,
-    twice="judges",
-)
+_RUN = _Kind(6, _run_fields, math.inf, rule="a score must be a finite number", expected=RUN_LINE)
+_QRELS = _Kind(4, _qrels_fields, 2**31, rule="a grade must be a number below 2,147,483,648", expected=QRELS_LINE)

@@ -102,18 +102,16 @@ def renamed(run: Run, matching: RowMatching) -> Run:
     """The run with names of the judgements in place of gallery ids.
 
     A picture of several names is ranked under each, in their order, with one score. One without a name stays as
-    `gallery:ID`: it takes its rank, as any unjudged image. What a query ranks twice keeps its best rank.
+    `gallery:ID`: it takes its rank, as any unjudged image.
     """
-    named = matching.by_id
-    rankings: dict[str, list[RankedImage]] = {}
-    for query, hits in run.items():
-        best: dict[str, float] = {}
-        for hit in hits:
-            for name in named.get(hit.image, [UNMATCHED + hit.image]):
-                best.setdefault(name, hit.score)
-        rankings[query] = [RankedImage(name, score) for name, score in best.items()]
+    by_id = matching.by_id
+    named = {id: by_id.get(id, [UNMATCHED + id]) for id in run.images.tolist()}
+    rankings = {
+        query: [RankedImage(name, score) for image, score in hits for name in named[image]]
+        for query, hits in run.items()
+    }
     made = run.reranked(rankings, matched_by=matching.way)
-    made.facts = {name: facts for id, facts in run.facts.items() for name in named.get(id, [UNMATCHED + id])}
+    made.facts = {name: facts for id, facts in run.facts.items() for name in named.get(id, [])}
     return made
 
 

@@ -108,6 +108,7 @@ def in_order(hits: Ranking | Sequence[str]) -> Sequence[Any]:
 class Run(_Ragged, Mapping[str, list[RankedImage]]):
     """Rankings, best first: columns `query`, `image`, `rank`, `score`, read like a mapping from query id to hits.
 
+    Raises `UsageError` for a score that is not a finite number and for an image that a query ranks twice.
     `facts` holds what the gallery knows of each image, `header` how the run was made, `notes` what the user should
     know before trusting it.
     """
@@ -120,6 +121,10 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
             flat = [hit for hits in ranked.values() for hit in hits]
             self.score: NDArray[np.float64] = np.array([hit[1] for hit in flat], dtype=np.float64)  # (hits,)
             self._lay_out(ranked, [len(hits) for hits in ranked.values()], IdColumn.of(hit[0] for hit in flat))
+        names = np.array([*self.queries, None], dtype=object)[:-1]
+        refuse_unranked(
+            IdColumn(names, np.repeat(np.arange(len(names)), np.diff(self.offsets))), self._image, self.score
+        )
         self.facts: dict[str, dict[str, Any]] = {}
         self.header: dict[str, Any] = {}
         self.notes: list[str] = []
@@ -141,12 +146,7 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         import numpy as np
 
         query, image, score = IdColumn.of(query), IdColumn.of(image), np.asarray(score, dtype=np.float64)
-        if not np.isfinite(score).all():
-            row = int(np.flatnonzero(~np.isfinite(score))[0])
-            raise UsageError(f"query {query.ids[query.codes[row]]!r} has the score {score[row]}, which ranks nothing")
-        if (twice := repeated_row(query, image)) is not None:
-            names = query.ids[query.codes[twice]], image.ids[image.codes[twice]]
-            raise UsageError("query {!r} ranks image {!r} twice; keep one of the two".format(*names))
+        refuse_unranked(query, image, score)
         order: slice | NDArray[np.int64]
         queries: NDArray[np.integer[Any]] = query.codes
         # How to take rows so that each query's stand together, by descending score, ties as given
@@ -262,23 +262,35 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         return len(self.queries)
 
 
-def repeated_row(query: IdColumn, image: IdColumn) -> int | None:
-    """The first row whose query and image stood together in an earlier row, or None."""
+def refuse_unranked(query: IdColumn, image: IdColumn, score: NDArray[np.float64]) -> None:
+    """`UsageError` for a score that is not a finite number, and for an image that a query ranks twice; all (rows,)."""
+    import numpy as np
+
+    if not np.isfinite(score).all():
+        row = int(np.flatnonzero(~np.isfinite(score))[0])
+        raise UsageError(f"query {query.ids[query.codes[row]]!r} has the score {score[row]}, which ranks nothing")
+    refuse_repeated(query, image)
+
+
+def refuse_repeated(query: IdColumn, image: IdColumn) -> None:
+    """`UsageError` for the first row whose query and image stood together in an earlier row."""
     import numpy as np
 
     pairs = query.codes.astype(np.int64) * len(image.ids) + image.codes  # (rows,)
     in_order = np.sort(pairs)
-    if not (in_order[1:] == in_order[:-1]).any():
-        return None
-    first = np.unique(pairs, return_index=True)[1]
-    return int(np.setdiff1d(np.arange(len(pairs)), first)[0])
+    if (in_order[1:] == in_order[:-1]).any():
+        twice = np.setdiff1d(np.arange(len(pairs)), np.unique(pairs, return_index=True)[1])[0]
+        names = query.ids[query.codes[twice]], image.ids[image.codes[twice]]
+        raise UsageError("query {!r} has image {!r} twice; keep one of the two".format(*names))
 
 
 def grade_column(values: Any) -> NDArray[Any]:
-    """Grades as whole numbers, int32, where all of them are, else float64, (judged,)."""
+    """Grades as whole numbers, int32, where all of them are, else float64, (judged,); `UsageError` for NaN or 2^31."""
     import numpy as np
 
     grades = np.asarray(values, dtype=np.float64)
+    if not (np.abs(grades) < 2**31).all():
+        raise UsageError("judgements have a grade that is not a number below 2,147,483,648")
     whole = grades.astype(np.int32)
     return whole if (whole == grades).all() else grades
 
@@ -304,9 +316,7 @@ class Qrels(_Ragged, Mapping[str, Mapping[str, float]]):
         import numpy as np
 
         query, image = IdColumn.of(query), IdColumn.of(image)
-        if (twice := repeated_row(query, image)) is not None:
-            names = query.ids[query.codes[twice]], image.ids[image.codes[twice]]
-            raise UsageError("query {!r} has two grades for image {!r}; keep one of the two".format(*names))
+        refuse_repeated(query, image)
         order = np.argsort(query.codes, kind="stable")
         made = cls({})
         lengths = np.bincount(query.codes, minlength=len(query.ids))

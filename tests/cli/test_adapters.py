@@ -179,6 +179,13 @@ def test_arrays_that_cannot_be_searched_are_a_sentence(kind: str, worse: Path, t
     assert not (tmp_path / "found.npz").exists()
 
 
+def test_what_is_found_replaces_no_vectors(worse: Path, tmp_path: Path) -> None:
+    words = arrays(tmp_path, FLOATS, FLOATS)[:-1]
+    before = (tmp_path / "gallery.npy").read_bytes()
+    refuses("adapt", worse, *words, tmp_path / "gallery.npy")
+    assert (tmp_path / "gallery.npy").read_bytes() == before
+
+
 @pytest.mark.parametrize("value", [0, np.nan])
 def test_a_static_adapter_refuses_queries_without_a_direction(value: float, tmp_path: Path) -> None:
     linear.save(tmp_path / "static", linear.Linear(np.eye(8, dtype=np.float32), np.ones(8, np.float32)))

@@ -134,13 +134,13 @@ def test_a_killed_table_goes_on_with_the_rows_that_lack(own: Callable[..., Any],
     first = own("--out", tmp_path, "--row", "frozen")
     before = (tmp_path / "frozen" / "summary.json").stat().st_mtime_ns
 
-    both = own("--out", tmp_path, "--row", "frozen", "--row", "QE-1 = --neighbours 1")
+    both = own("--out", tmp_path, "--row", "frozen", "--row", "αQE-1 = --neighbours 1")
     other = own("--out", tmp_path, "--row", "frozen = --neighbours 2")
 
     assert mean(both["rows"][0]) == mean(first["rows"][0])
     assert mean(other["rows"][0]) != mean(first["rows"][0])  # the same name, other options: made again
     assert (tmp_path / "frozen" / "summary.json").stat().st_mtime_ns > before
-    assert mean(run_json("eval", "--from", tmp_path / "QE-1" / "summary.json")) == mean(both["rows"][1])
+    assert mean(run_json("eval", "--from", tmp_path / "αQE-1" / "summary.json")) == mean(both["rows"][1])
     assert "frozen" in (tmp_path / "tables.md").read_text()
 
 

@@ -217,6 +217,20 @@ def test_judgements_are_known_by_their_lines(place: Path, out: str) -> None:
     assert read_qrels(place / out).grades == read_qrels(place / "qrels.txt").grades
 
 
+def test_a_table_of_scores_is_a_run_and_one_of_grades_is_not(place: Path) -> None:
+    (place / "hits.csv").write_text("query_id,image_id,score\nq,a,0.5\nq,b,0.75\n")
+    (place / "judged.csv").write_text("query_id,image_id,grade\nq,a,0\nq,b,2\n")
+    assert run_json("convert", "hits.csv", "hits.json", cwd=place)["holds"] == "run"
+    assert run_json("convert", "judged.csv", "judged.json", cwd=place)["holds"] == "qrels"
+    assert [hit.image for hit in read_run(place / "hits.json")["q"]] == ["b", "a"]
+    assert read_qrels(place / "judged.json").grades == {"q": {"a": 0, "b": 2}}
+
+
+def test_scores_in_place_of_grades_are_counted_in_one_line(place: Path) -> None:
+    (place / "scores.json").write_text(json.dumps({"q": {f"i{at}": at / 16 for at in range(20)}}))
+    assert "0.6875: 1, and 8 more" in done("stats", "scores.json", cwd=place).stdout
+
+
 def test_judgements_and_texts_become_a_beir_folder(place: Path) -> None:
     (place / "queries.csv").write_text("id,text\nq1,a heron\n")
     shown = done("convert", "qrels.txt", "set", "--to", "beir", "--queries", "queries.csv", cwd=place)
@@ -311,6 +325,10 @@ REFUSED = {
     "convert run.txt out.txt --to ilias": 2,
     "convert run.txt out.txt --queries q.csv": 2,
     "convert none.txt out.txt": 2,
+    "convert run.txt out.jsonl": 2,
+    "convert qrels.txt out.csv": 2,
+    "compare run.txt run.txt --qrels qrels.txt --html qrels.txt": 2,
+    "compare run.txt run.txt --qrels qrels.txt --images .": 2,
     "build rerank run.txt qrels.txt --depth 2 --out set --val 9": 2,
     "build rerank run.txt qrels.txt --depth 2 --out set --val 1 --val-share 0.5": 2,
     "build rerank run.txt qrels.txt --depth 2 --out set --by category": 2,

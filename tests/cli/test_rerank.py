@@ -259,6 +259,26 @@ def test_runs_are_fused_into_a_file(two: tuple[Path, Path], tmp_path: Path) -> N
     assert [hit.image for hit in fused["q"]] == ["z", "y", "x", "w"] and fused.header["fused"] == "rrf"
 
 
+def test_a_fused_ranking_replaces_none_of_its_inputs(two: tuple[Path, Path]) -> None:
+    before = [path.read_bytes() for path in two]
+    refuses("fuse", *two, "--out", two[0].parent / "." / two[0].name)
+    assert [path.read_bytes() for path in two] == before
+
+
+def test_what_a_search_and_metrics_call_k_and_norm_is_not_that_of_fuse(two: tuple[Path, Path], tmp_path: Path) -> None:
+    worlds.write(tmp_path / "eyespot.toml", 'k = 5\nnorm = "min-k"\nmeasure = ["RR"]\n')
+    assert run_json("fuse", *two, "--out", "fused.json", cwd=tmp_path)["k"] == 60
+    worlds.write(tmp_path / "eyespot.toml", "[fuse]\nk = 5\n")
+    assert run_json("fuse", *two, "--out", "fused.json", cwd=tmp_path)["k"] == 5
+
+
+def test_a_run_that_lacks_queries_is_named(two: tuple[Path, Path], tmp_path: Path) -> None:
+    write_run(worlds.orders(q="x", p="yz"), tmp_path / "c.txt")
+    shown = run_eyespot("fuse", *two, tmp_path / "c.txt", "--out", tmp_path / "fused.json")
+    assert [f"{path} ranks nothing for 1 of 2 queries" in shown.stderr for path in two] == [True, True]
+    assert "c.txt ranks" not in shown.stderr and list(read_run(tmp_path / "fused.json")) == ["q", "p"]
+
+
 def test_weights_are_learned_on_judgements(two: tuple[Path, Path], tmp_path: Path) -> None:
     qrels = worlds.write(tmp_path / "qrels.txt", "q 0 x 1\n")
     words = ("fuse", *two, "--by", "combsum", "--learn", qrels, "-m", "RR", "--out", tmp_path / "fused.txt")
@@ -278,6 +298,10 @@ def test_weights_are_learned_on_judgements(two: tuple[Path, Path], tmp_path: Pat
         "{a} {b} --by best --out {out}",
         "{a} {b} --weights 1,1 --learn {a} --out {out}",
         "{a} {b} --run-format nope --out {out}",
+        "{a} {b} --norm z --out {out}",
+        "{a} {b} --by combsum -k 5 --out {out}",
+        "{a} {b} --measure RR --out {out}",
+        "{a} {b} --out {a}.csv",
     ],
 )
 def test_what_cannot_be_fused_is_one_sentence(words: str, two: tuple[Path, Path], tmp_path: Path) -> None:
@@ -285,7 +309,7 @@ def test_what_cannot_be_fused_is_one_sentence(words: str, two: tuple[Path, Path]
 
     refuses("fuse", *words.format(a=two[0], b=two[1], out=out).split())
 
-    assert not out.exists()
+    assert not out.exists() and not Path(f"{two[0]}.csv").exists()
 
 
 PHOTOS = 30

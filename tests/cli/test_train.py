@@ -361,6 +361,12 @@ def mined(forty: Path, out: Path, *more: object) -> tuple[np.ndarray, np.ndarray
         return arrays["rows"], arrays["weights"]
 
 
+def test_semi_positives_replace_no_vectors(forty: Path) -> None:
+    before = (forty / "images.npy").read_bytes()
+    refuses("mine", "semipositives", forty / "images.npy", "--out", forty / "images.npy")
+    assert (forty / "images.npy").read_bytes() == before
+
+
 def test_semi_positives_are_kept_of_neighbours_and_weighed(forty: Path, tmp_path: Path) -> None:
     rows, weights = mined(forty, tmp_path / "usual.npz")
     more, _ = mined(forty, tmp_path / "more.npz", "--keep", 3)

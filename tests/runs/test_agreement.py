@@ -219,6 +219,8 @@ def test_of_some_queries_of_one_that_nobody_judged_and_of_none() -> None:
     found = statistics(QRELS, ["q", "new"])
     assert (found.queries, found.judged, found.relevant, found.images_judged) == (2, 1, 1, 1)
     assert found.without_relevant == ["new"] and found.matches.mean == 0.5
+    part = statistics(Qrels({"q": {"a": 0.5, "b": 0}}))  # a fraction below 1 is not relevant, as in the measures
+    assert (part.judged, part.relevant, part.images_relevant, part.without_relevant) == (2, 0, 0, ["q"])
     none = statistics(QRELS, [])
     assert (none.queries, none.judged, none.histogram) == (0, 0, []) and math.isnan(none.matches.mean)
 

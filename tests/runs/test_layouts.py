@@ -59,6 +59,23 @@ def test_inquire_queries_with_what_is_annotated_of_them(tmp_path: Path) -> None:
     assert read_qrels(ours).grades == {"3": {"70": 1, "71": 0}}
 
 
+@pytest.mark.parametrize("grade", ["grade", "relevance", "rel", "label", "score"])
+def test_a_table_with_grades_is_not_a_list_of_relevant_pairs(grade: str, tmp_path: Path) -> None:
+    rows = [("q", "a", "0"), ("q", "b", "2"), ("p", "c", "0.5")]
+    expected = {"q": {"a": 0, "b": 2}, "p": {"c": 0.5}}
+    for name, sep, query, image in [
+        ("a.csv", ",", "query_id", "image_id"),
+        ("b.csv", ",", "query", "image"),
+        ("c.tsv", "\t", "qid", "docno"),
+    ]:
+        lines = "".join(sep.join(row) + "\n" for row in [(query, image, grade), *rows])
+        assert read_qrels(written(tmp_path / name, lines)).grades == expected
+    listed = [{"query": query, "image": image, grade: float(value)} for query, image, value in rows]
+    lines = "".join(json.dumps(row) + "\n" for row in listed)
+    assert read_qrels(written(tmp_path / "d.jsonl", lines)).grades == expected
+    assert read_qrels(written(tmp_path / "e.json", json.dumps(listed))).grades == expected
+
+
 def hub(folder: Path) -> Path:
     rows = [
         {

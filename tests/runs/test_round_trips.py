@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import math
 import tempfile
 from pathlib import Path
 
@@ -76,6 +77,14 @@ def test_columns_refuse_repeated_images_and_endless_scores() -> None:
         Run.from_columns(["q", "p", "q"], ["x", "x", "x"], [1, 2, 3])
     with raises(UsageError):
         Run.from_columns(["q"], ["x"], [np.inf])
+    for hits in ([("x", 2.0), ("x", 1.0)], [("x", math.nan), ("y", 1.0)], {"x": -math.inf}):
+        with raises(UsageError):
+            Run({"p": [("x", 1.0)], "q": hits})
+    with raises(UsageError):
+        Run.from_orders({"q": ["x", "y", "x"]})
+    for grade in (math.nan, math.inf, 2.0**31):
+        with raises(UsageError):
+            Qrels({"q": {"x": grade, "y": 1}})
     with raises(UsageError):
         Qrels.from_columns(["q", "q"], ["x", "x"], [1, 0])
 

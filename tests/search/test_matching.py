@@ -155,13 +155,6 @@ def test_facts_header_and_notes_go_along_under_the_new_names(view: View) -> None
     assert (named.header, named.notes) == ({"exact": True, "matched_by": "number"}, ["a note"])
 
 
-def test_an_image_that_a_ranking_has_twice_keeps_its_best_rank(view: View) -> None:
-    first, second = (facts["id"] for facts in view.facts([0, 1]))
-    run = Run({"q": [(first, 0.9), (second, 0.8), (first, 0.7)]})
-
-    assert renamed(run, matched(view, ["17", "18"], "number"))["q"] == [RankedImage("17", 0.9), RankedImage("18", 0.8)]
-
-
 # -- what is said of a gallery's pictures, in files and columns ---------------------------------------------------
 
 

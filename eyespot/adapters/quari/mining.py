@@ -131,7 +131,7 @@ class _ImagePieces:
         lengths = np.linalg.norm(wide, axis=1, keepdims=True)
         sound = np.isfinite(lengths) & (lengths > 0)
         self.vectors: Vectors = np.divide(wide, lengths, out=np.zeros_like(wide), where=sound)
-        self._void = ~self.vectors.any(axis=1)  # vectors without a direction are nobody's neighbours
+        self._void = ~self.vectors.any(axis=1)  # vectors without a direction have no neighbours and are nobody's
 
     @property
     def count(self) -> int:
@@ -149,7 +149,7 @@ class _ImagePieces:
         start = number * self.how.piece
         queries = self.vectors[start : start + self.how.piece]
         found = index.search(queries, min(self.how.neighbours + 1, len(self.vectors)))
-        rows = np.where(self._void[found.rows], -1, found.rows)
+        rows = np.where(self._void[found.rows] | self._void[start : start + len(queries), None], -1, found.rows)
         return best_neighbours(NearestRows(rows, found.scores), np.arange(start, start + len(queries)), self.how)
 
     def spread(self, pieces: Sequence[SemiPositives]) -> SemiPositives:
@@ -165,8 +165,8 @@ def best_neighbours(found: NearestRows, own: NDArray[np.int64], how: Mining) -> 
     there, rows = (np.take_along_axis(part, order, axis=1) for part in (other, found.rows))
     similarities = np.take_along_axis(found.scores.astype(np.float64), order, axis=1)
     logits = np.where(there, similarities / how.temperature, -np.inf)
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    weights = np.where(there, powers / powers.sum(axis=1, keepdims=True), 0)
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True, initial=-2 / how.temperature))
+    weights = powers / np.maximum(powers.sum(axis=1, keepdims=True), 1)  # a sum below 1 is that of no neighbour
     best = SemiPositives(np.where(there, rows, -1)[:, : how.keep], weights[:, : how.keep].astype(np.float32))
     lacking = ((0, 0), (0, how.keep - best.rows.shape[1]))
     return SemiPositives(np.pad(best.rows, lacking, constant_values=-1), np.pad(best.weights, lacking))

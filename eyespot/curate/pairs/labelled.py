@@ -157,8 +157,8 @@ def make(source: LabelledSet, tell: Progress) -> PairsResult:
             f"SELECT reason, count(*), min(name) FROM {parquet(out / 'left_out.parquet')} GROUP BY 1 ORDER BY 1"
         )
     if not sides:
-        why = f"{out / 'left_out.parquet'} says why of each"
-        raise NothingFound(f"{source.given.place} has no class of two pictures or more; {why}")
+        why = f"{out / 'left_out.parquet'} says why of each picture; try again into a new folder"
+        raise NothingFound(f"no class of {source.given.place} has two pictures or more and fits into --count; {why}")
     names = [Path(side) / f"{part:05d}" for side, part in sides]
     made = fill_parts(source, {name: out / name for name in names}, tell)
     without_pair = filter(Path.is_file, (out / name / WITHOUT_PAIR for name in names))  # older parts have none
