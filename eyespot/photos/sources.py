@@ -13,8 +13,9 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from eyespot.extras import needed
 from eyespot.photos.found import Excluded, Labels, Met, Record, Seen, Skipped, Unreadable, clamped, reason
@@ -35,6 +36,7 @@ from eyespot.photos.labels import FILE_COLUMNS, label_row, label_rows, parquet_r
 from eyespot.photos.names import real_name, stored_name
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root, full_path, place_alike, stat_of
+from eyespot.photos.provenance import merged
 from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
 from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_at, is_video, place_of_frame, reads_video
 from eyespot.storage.parquet_bytes import bytes_column, sizes
@@ -175,6 +177,7 @@ class _Open:
     entries: Iterator[os.DirEntry[str]]
     pairs: dict[str, str]  # files that belong to a photo beside them, and that photo
     sidecars: dict[str, list[str]]  # files that may say something of photos, and these
+    labels: dict[str, dict[str, Any]] = field(default_factory=dict)  # of photos, by the sidecars read so far
 
 
 class FolderWalk:
@@ -243,7 +246,9 @@ class FolderWalk:
             yield Skipped(path, KIND_OF[ending], ending)
         for name in photos if facts else ():
             near = path if is_near(entry.name, name) else ""
-            yield Labels(self.way[-1].prefix + stored_name(name), facts or {}, near)
+            known = self.way[-1].labels
+            known[name] = merged(facts or {}, known.get(name, {}))
+            yield Labels(self.way[-1].prefix + stored_name(name), known[name], near)
 
     def _visit_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
         above = os.path.dirname(entry.path).split("/")
