@@ -28,6 +28,8 @@ _EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 @contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of `path` when the block ends well."""
+    if path.is_dir():  # `.` has no name, and the error of another folder would name the hidden file
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     temporary = path.with_name(f".{path.name}.part")
     try:
         with temporary.open("wb") as file:
