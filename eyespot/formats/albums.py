@@ -1,6 +1,6 @@
 """Hits of a search as files of one's own: copies, an album of links, a table.
 
-Nothing that is there is overwritten, and writing the same hits again changes nothing.
+Copies and links overwrite nothing, and those of the same hits again change nothing; a table replaces its file.
 """
 
 from __future__ import annotations
