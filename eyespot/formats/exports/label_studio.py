@@ -53,7 +53,7 @@ def write(rows: ExportRows, folder: Path) -> int:
     if lost := len(rows.options.tasks) - sum(task.query != "" for task, _ in made):
         rows.notes.append(f"{lost} tasks are about pictures that are not exported, and are left out")
     if not rows.options.tasks:
-        rows.notes.append("the tasks name no query, and answers cannot be imported; first: eyespot annotate add, then list")
+        rows.notes.append("the tasks name no query, and answers cannot be imported; first: eyespot annotate add")
     write_tasks(folder / TASKS, made)
     write_whole(folder / CONFIG_FILE, lambda file: file.write(CONFIG.encode()))
     return pictures
