@@ -72,13 +72,11 @@ def run(
     counts = Counter(tag.label for tag in found)
     uncalibrated = [name for name in names if name not in known]
     if uncalibrated:
-        others = ", ".join(other_names)
-        nearest = f"nearest label, and none where {others} is nearer" if others else "nearest label, right or not"
-        way_out = "" if others else "name what else there is with --others, or "
-        warn(
-            f"no person calibrated {', '.join(map(repr, uncalibrated))}: each picture gets the {nearest}; {way_out}judge "
-            f'a spread as in: eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
-        )
+        way_out = "right or not; name what else there is with --others, or"
+        nearest = f"and none where {', '.join(other_names)} is nearer;" if other_names else way_out
+        spread = f'judge a spread as in: eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
+        unknown = ", ".join(map(repr, uncalibrated))
+        warn(f"no person calibrated {unknown}: each picture gets the nearest label, {nearest} {spread}")
     failed = [] if dry_run else _store(collection, found, column)
     labelled = {name: {"pictures": counts[name], "calibrated": name in known} for name in names}
     failures = [{"path": path, "reason": reason} for path, reason in failed]

@@ -6,6 +6,7 @@ written first, a shard appears whole or not at all, and a shard that was cut is 
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -291,7 +292,9 @@ class _IndexJob:
             self.index.record(shard, building.outcomes, building.measured)
             self.index.measure(building.measured_again)
             if not building.measured:
-                disk.clear_shard(self.gallery, shard)
+                final = disk.shard_path(self.gallery, shard)
+                for leftover in (final.with_name(f".{final.name}.part"), final):  # of a killed run
+                    shutil.rmtree(leftover, ignore_errors=True)
                 return
             with new_folder(disk.shard_path(self.gallery, shard)) as folder:
                 self._write_items(folder, shard)
@@ -312,7 +315,8 @@ class _IndexJob:
         vectors = np.where(good[:, None], vectors, np.float32(0))
         if stem not in self.dtypes:
             self.fingerprints[stem] = self.fingerprints.get(stem) or fingerprints(self.encoders[stem])
-            half = self.options.half or disk.is_half(self.gallery, stem)
+            kinds = (disk.dtype_of(one, stem) for one in reversed(disk.shard_paths(self.gallery)))  # imports aside
+            half = self.options.half or next(filter(None, kinds), "") == "float16"
             self.dtypes[stem] = "float16" if half else "float32"
         note = disk.SpaceNote(self.encoders[stem].space, np.flatnonzero(~good).tolist(), self.fingerprints[stem])
         disk.write_vectors(folder, vectors.astype(dtype or self.dtypes[stem]), note)

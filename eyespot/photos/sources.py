@@ -87,11 +87,9 @@ def is_there(root: Root) -> bool:
     """False for an unplugged disk or a folder with nothing in it: then what is known of the root is kept."""
     if root.kind != "folder":
         return os.path.isfile(root.place)
-    try:
-        with os.scandir(root.place) as entries:
-            return any(True for _ in entries)
-    except OSError:
-        return False
+    with suppress(OSError), os.scandir(root.place) as entries:
+        return any(True for _ in entries)
+    return False
 
 
 def scan(root: Root) -> Iterator[Record]:
@@ -155,12 +153,10 @@ def scan_counting(
     is_known: whether a file was read by a run that could, and so counts elsewhere.
     """
     for record in scan(root):
-        if isinstance(record, Skipped) and is_known(record):
-            continue
-        if isinstance(record, Skipped | Excluded):
-            skipped.add(record, full_path(root, record.path))
-        else:
+        if not isinstance(record, Skipped | Excluded):
             yield record
+        elif isinstance(record, Excluded) or not is_known(record):
+            skipped.add(record, full_path(root, record.path))
 
 
 # -- the walk through a folder ------------------------------------------------------------------------------
@@ -242,8 +238,7 @@ class FolderWalk:
             yield Unreadable(path, reason(error) if isinstance(error, OSError) else f"a sidecar that {error}")
             return
         if facts is None:
-            ending = ending_of(entry.name)
-            yield Skipped(path, KIND_OF[ending], ending)
+            yield Skipped(path, KIND_OF[ending := ending_of(entry.name)], ending)
         for name in photos if facts else ():
             near = path if is_near(entry.name, name) else ""
             known = self.way[-1].labels
@@ -296,14 +291,10 @@ class FolderWalk:
             else:
                 below = posixpath.normpath(self.way[-1].prefix + stored_name(row.path))
                 folder, name = posixpath.split(below)
-                yield Labels(posixpath.join(self._without_links(folder), name), row.facts)
-
-    def _without_links(self, folder: str) -> str:
-        """A folder below the root as the walk comes to it."""
-        if folder not in self.lying:
-            below = self._below_root(os.path.realpath(os.path.join(self.folder, real_name(folder))))
-            self.lying[folder] = folder if below is None else stored_name(below)
-        return self.lying[folder]
+                if folder not in self.lying:
+                    real = self._below_root(os.path.realpath(os.path.join(self.folder, real_name(folder))))
+                    self.lying[folder] = folder if real is None else stored_name(real)
+                yield Labels(posixpath.join(self.lying[folder], name), row.facts)
 
 
 def seen_at(place: str, path: str) -> Seen | Unreadable:

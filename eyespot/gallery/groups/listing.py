@@ -6,13 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from eyespot.gallery import items_table
 from eyespot.gallery.groups.rule import KINDS
-from eyespot.gallery.groups.stored import Groups, are_grey, merit, virtues
+from eyespot.gallery.groups.stored import BESIDE, Groups, are_grey, merit, virtues
 from eyespot.gallery.view import View
 from eyespot.photos.places import archive_of
 from eyespot.photos.sidecars import with_sidecars
@@ -20,7 +19,6 @@ from eyespot.photos.videos.addresses import TIME, file_of
 
 EXACT = "exact"  # files of the same bytes
 GROUP_KINDS = (EXACT, *KINDS)
-BESIDE = "sidecar"  # which is of one copy alone, while copies of the same bytes share all that is known of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +87,8 @@ def file_groups(view: View) -> list[FileGroup]:
         id = facts["id"] if facts.get(TIME) is None else facts.get("video_id") or facts["id"]
         has, some = virtues(facts, is_grey), files.setdefault(number, [])
         for path in map(file_of, facts["paths"]):
-            folder, name = os.path.split(path)
-            more = (BESIDE,) if name in named(folder) else ()
-            some.append(GroupFile(id, path, width, height, size, has + more, archive_of(path)))
+            more = has + (BESIDE,) * (os.path.basename(path) in named(os.path.dirname(path)))
+            some.append(GroupFile(id, path, width, height, size, more, archive_of(path)))
         one_file = len({file.id for file in some}) == 1  # as the frames of one video are
         kind_of[number] = EXACT if number < 0 or one_file else KINDS[kind]
     made = [FileGroup(kind_of[number], _different_files(some)) for number, some in files.items()]
@@ -115,9 +112,4 @@ def _different_files(files: Sequence[GroupFile]) -> list[GroupFile]:
             if "://" in file.path or file.inside is not None:
                 there[file.path] = file
     found = list(there.values()) or list(files)
-
-    def worth(file: GroupFile) -> tuple[Any, ...]:
-        *before, path = merit(file.has, file.width * file.height, file.size, file.path)
-        return *before, BESIDE not in file.has, path
-
-    return sorted(found, key=worth)
+    return sorted(found, key=lambda file: merit(file.has, file.width * file.height, file.size, file.path))

@@ -103,7 +103,8 @@ def _frames_of(view: View, shards: int) -> Frames:
 
 
 # What a file of a group would be missed for, the most important first: it has them from the camera or its owner
-DATE, POSITION, TEXTS, COLOUR = VIRTUES = "date", "position", "title or keywords", "colours"
+VIRTUES = "date", "position", "title or keywords", "colours"
+BESIDE = "sidecar"  # which one of several files of the same bytes may have alone
 
 
 def virtues(facts: Mapping[str, Any], is_grey: bool) -> tuple[str, ...]:
@@ -119,7 +120,8 @@ def merit(has: Sequence[str], pixels: int, size: int, path: str) -> tuple[Any, .
 
     A GIF has a palette of 256 colours.
     """
-    return *(name not in has for name in VIRTUES), path.lower().endswith(".gif"), -pixels, -size, path
+    is_gif = path.lower().endswith(".gif")
+    return *(name not in has for name in VIRTUES), is_gif, -pixels, -size, BESIDE not in has, path
 
 
 def are_grey(view: View, rows: Numbers) -> Mask:
