@@ -259,11 +259,8 @@ def test_of_equal_files_the_one_with_a_sidecar_stays(tmp_path: Path) -> None:
         (folder / name).write_text('<x:xmpmeta xmlns:x="adobe:ns:meta/"/>')
     index_gallery(tmp_path / "gallery", folder)
     (group,) = file_groups(opened(tmp_path / "gallery"))
-    assert [(Path(one.path).name, one.has) for one in group.files] == [
-        ("b.jpg", ("colours", "sidecar")),
-        ("a.jpg", ("colours",)),
-        ("small.jpg", ("colours", "sidecar")),
-    ]
+    named = [(Path(one.path).name, one.has[1:]) for one in group.files]
+    assert named == [("b.jpg", ("sidecar",)), ("a.jpg", ()), ("small.jpg", ("sidecar",))]
     assert group.why == "has a sidecar, which not all others have"
 
 
