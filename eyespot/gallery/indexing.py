@@ -228,6 +228,7 @@ class _IndexJob:
                 gone = quantity(lost, "picture is", "pictures are")
                 self.summary.notes += [f"{gone} gone from {root.place}"] if lost else []
             elif not_seen:
+                self.summary.found.away += not_seen
                 gone = f"{lost} of {quantity(known, 'picture')} are gone from {root.place}"
                 self.summary.notes.append(f"{gone}; they are kept until you run with --forget")
 

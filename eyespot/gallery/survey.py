@@ -28,6 +28,7 @@ class RootCounts:
     pictures: int = 0
     paths: int = 0
     failures: int = 0
+    away: int = 0  # paths that are gone and known all the same, for they are more than a fifth
     undated: int = 0  # pictures of the gallery of which nothing says when they were taken, and where
     unplaced: int = 0
     misdated: int = 0  # dates of a clock that nobody set, or of the future
@@ -67,7 +68,7 @@ class RootCounts:
     @property
     def searchable(self) -> int:
         """Files that a search can find: pictures, and videos by their frames."""
-        return self.paths + self.videos.files
+        return self.paths + self.videos.files - self.away
 
     @property
     def pictorial(self) -> int:

@@ -120,8 +120,7 @@ def merit(has: Sequence[str], pixels: int, size: int, path: str) -> tuple[Any, .
 
     A GIF has a palette of 256 colours.
     """
-    is_gif = path.lower().endswith(".gif")
-    return *(name not in has for name in VIRTUES), is_gif, -pixels, -size, BESIDE not in has, path
+    return *(name not in has for name in VIRTUES), path[-4:].lower() == ".gif", -pixels, -size, BESIDE not in has, path
 
 
 def are_grey(view: View, rows: Numbers) -> Mask:
