@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -90,7 +91,7 @@ def _date(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
         return {"taken": measured, provenance.DATE_SOURCE: stored.measured.get(provenance.DATE_SOURCE)}
     names = filter(None, (provenance.date_in_name(path.rpartition("/")[2]) for path in stored.paths))
     by_source: dict[str, Iterable[object]] = {
-        "labels": [str(label), str(_moment(label))],
+        "labels": [str(label), str(_moment(label))[: 10 if len(str(label)) <= 10 else 19]],  # 20010506 is a day
         "XMP sidecar": [labels.get("xmp:taken")],
         "Google Takeout (UTC)": [labels.get("takeout:taken")],
         "file name": names,
@@ -114,15 +115,13 @@ def _position(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _degrees(value: Any, limit: float) -> float | None:
-    try:
+    with suppress(TypeError, ValueError, OverflowError):
         return None if abs(number := float(value)) > limit else number
-    except (TypeError, ValueError, OverflowError):
-        return None
+    return None
 
 
 def _moment(value: Any) -> datetime | None:
     """A time that the column can hold, or None: a label is free text."""
-    try:
+    with suppress(ValueError):
         return None if value is None else datetime.fromisoformat(str(value)).replace(tzinfo=None, microsecond=0)
-    except ValueError:
-        return None
+    return None

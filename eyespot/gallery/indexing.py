@@ -199,9 +199,11 @@ class _IndexJob:
             self.summary.found.relabelled += comparison.relabelled
         if respelled := self.summary.found.respelled:
             name, path = map(shown_name, respelled[0])
-            count = f"{quantity(len(respelled), 'label')} and sidecars match by another spelling"
+            matches = quantity(len(respelled), "label or sidecar matches", "labels and sidecars match")
             why = "accents, upper and lower case, a name cut short"
-            self.summary.notes.append(f"{count} ({why}), such as {name} for {path}; --json lists them")
+            self.summary.notes.append(
+                f"{matches} by another spelling ({why}), such as {name} for {path}; --json lists them"
+            )
         return visited
 
     def _without(self, root: Root) -> str:

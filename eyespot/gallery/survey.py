@@ -18,7 +18,7 @@ from eyespot.photos.provenance import DATE_SOURCE
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.sources import scan_counting
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
-from eyespot.types import EyespotError, Note
+from eyespot.types import EyespotError, Note, quantity
 
 
 @dataclass
@@ -52,7 +52,8 @@ class RootCounts:
                 self.more_pages += sum(counted) - len(counted)
                 unsourced = live[DATE_SOURCE].null_count if DATE_SOURCE in live.column_names else len(live)
                 self.unsourced += unsourced - live["taken"].null_count
-        text = f"{self.misdated:,} dates are of a clock that nobody set, or of the future; estimates take them for none"
+        dates = quantity(self.misdated, "date is", "dates are")
+        text = f"{dates} of a clock that nobody set, or of the future; estimates take them for none"
         return [Note("misdated", text)] if self.misdated else []
 
     @property

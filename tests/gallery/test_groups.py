@@ -257,6 +257,7 @@ def test_of_equal_files_the_one_with_a_sidecar_stays(tmp_path: Path) -> None:
     save(photo.resize((photo.width // 2, photo.height // 2)), folder / "small.jpg")
     for name in ("b.jpg.xmp", "small.xmp"):
         (folder / name).write_text('<x:xmpmeta xmlns:x="adobe:ns:meta/"/>')
+    (folder / "metadata.csv").write_text("file_name,taken\na.jpg,1503-06-07\n")  # of a painting
     index_gallery(tmp_path / "gallery", folder)
     (group,) = file_groups(opened(tmp_path / "gallery"))
     named = [(Path(one.path).name, one.has[1:]) for one in group.files]

@@ -81,7 +81,7 @@ def _frames_of(view: View, shards: int) -> Frames:
         there = facts.column_names  # imported facts may have none
         if "taken" in there:
             taken: Any = facts["taken"].combine_chunks()
-            micros = taken.cast("timestamp[us]").cast("int64").cast("float64")
+            micros = taken.cast("timestamp[us]").cast("int64").cast("float64", safe=False)  # also before 1684
             seconds.append(micros.fill_null(np.nan).to_numpy(zero_copy_only=False) / 1e6)
         else:
             seconds.append(np.full(len(block), np.nan))
