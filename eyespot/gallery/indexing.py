@@ -200,10 +200,8 @@ class _IndexJob:
         if respelled := self.summary.found.respelled:
             name, path = map(shown_name, respelled[0])
             matches = quantity(len(respelled), "label or sidecar matches", "labels and sidecars match")
-            why = "accents, upper and lower case, a name cut short"
-            self.summary.notes.append(
-                f"{matches} by another spelling ({why}), such as {name} for {path}; --json lists them"
-            )
+            why = "by another spelling (accents, upper and lower case, a name cut short)"
+            self.summary.notes.append(f"{matches} {why}, such as {name} for {path}; --json lists them")
         return visited
 
     def _without(self, root: Root) -> str:
