@@ -58,6 +58,8 @@ def _is_column(label: str) -> bool:
 
 def table_of(rows: Iterable[StoredRow], columns: Mapping[str, str]) -> pa.Table:
     """The table of a shard's rows; `columns` maps label columns to their kinds."""
+    # Where a label and what is measured have one name and two kinds, the column is text
+    columns = {name: kind if OPTIONAL.get(name, kind) == kind else "text" for name, kind in columns.items()}
     dicts = [_row(stored, columns) for stored in rows]
     schema = schema_of(columns)
     named = {name.casefold() for name in schema.names}  # a label column of the user's goes first
@@ -75,12 +77,16 @@ def _row(stored: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
     labels = {name.casefold(): value for name, value in stored.labels.items()}
     label_columns = ((name, kind) for name, kind in columns.items() if _is_column(name))
     row = {name: _CASTS[kind](labels[name.casefold()]) for name, kind in label_columns if name.casefold() in labels}
-    texts = {name: text for name in OPTIONAL if (text := stored.measured.get(name)) is not None}
+    measured = ((name, kind, stored.measured.get(name)) for name, kind in OPTIONAL.items())
+    texts = {name: _CASTS[columns.get(name, kind)](one) for name, kind, one in measured if one is not None}
     camera = stored.measured.get("camera") or labels.get("camera")
     own |= {"camera": None if camera is None else str(camera)}
     own |= {name: stored.measured.get(name) for name in ("width", "height")}
     by_source = _date(stored, labels) | _position(stored, labels)
     sources = {name: by_source.pop(name) for name in provenance.COLUMNS if name in by_source}
+    for name in (provenance.DATE_SOURCE, provenance.POSITION_SOURCE):
+        if not str(sources.get(name)).startswith("labels"):  # a table may name the sources of its own facts alone
+            row.pop(name, None)
     return texts | sources | row | own | by_source
 
 

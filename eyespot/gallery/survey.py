@@ -48,8 +48,8 @@ class RootCounts:
                 self.undated += live["taken"].null_count
                 self.misdated += sum(misdated(live["taken"]))
                 self.unplaced += live["latitude"].null_count
-                counted = [one for one in live["pages"].to_pylist() if one] if "pages" in live.column_names else []
-                self.more_pages += sum(counted) - len(counted)
+                pages = live["pages"].to_pylist() if "pages" in live.column_names else []
+                self.more_pages += sum(one - 1 for one in pages if one and isinstance(one, int))  # a label is a text
                 unsourced = live[DATE_SOURCE].null_count if DATE_SOURCE in live.column_names else len(live)
                 self.unsourced += unsourced - live["taken"].null_count
         dates = quantity(self.misdated, "date is", "dates are")
