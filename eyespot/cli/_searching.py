@@ -233,9 +233,8 @@ def _print(items: Sequence[dict[str, Any]], column: str, end: float | None) -> N
     """Lines for people; hits are listed by a score, a judge's probability or a date, and some lack the latter two."""
     for item in items:
         title = f"  {escaped(item['title'])}" if item.get("title") else ""
-        others, reasons = item.get("others"), item.get("why", ())
-        reasons = reasons if isinstance(reasons, list) else ()  # a label of this name is a text, and so of `others`
-        title += f"  +{others}" if others and isinstance(others, int) else ""
+        title += f"  +{others}" if isinstance(others := item.get("others"), int) and others else ""
+        reasons = given if isinstance(given := item.get("why"), list) else ()  # labels of these names are texts
         place = escaped(item["path"] or item["id"])
         why = ", ".join(reason["code"] for reason in reasons if reason["code"] not in (*UNSAID, *SHARES))
         value, width = item.get(column), 10 if column == "taken" else 5

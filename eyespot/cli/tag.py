@@ -63,8 +63,7 @@ def run(
         with judge_stage(judge, collection.gallery.path) as stage:
             assert isinstance(stage.judge, PersonJudge)
             silent = replace(stage, judge=replace(stage.judge, ask=lambda _: ""))  # only what is in the ledger
-            made = {name: probabilities_by(silent, collection, name) for name in names}
-        known = {name: probabilities for name, probabilities in made.items() if probabilities is not None}
+            known = {name: made for name in names if (made := probabilities_by(silent, collection, name)) is not None}
         if not known:
             line = f'eyespot search "{names[0]}" --rerank {calibrated_by} --calibrate 30'
             raise NothingFound(f"{calibrated_by} judged no spread of hits of a label; judge one as in: {line}")

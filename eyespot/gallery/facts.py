@@ -79,9 +79,8 @@ def _row(stored: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
     row = {name: _CASTS[kind](labels[name.casefold()]) for name, kind in label_columns if name.casefold() in labels}
     measured = ((name, kind, stored.measured.get(name)) for name, kind in OPTIONAL.items())
     texts = {name: _CASTS[columns.get(name, kind)](one) for name, kind, one in measured if one is not None}
-    camera = stored.measured.get("camera") or labels.get("camera")
-    own |= {"camera": None if camera is None else str(camera)}
-    own |= {name: stored.measured.get(name) for name in ("width", "height")}
+    camera = stored.measured.get("camera") or labels.get("camera", "")
+    own |= {name: stored.measured.get(name) for name in ("width", "height")} | {"camera": str(camera) or None}
     by_source = _date(stored, labels) | _position(stored, labels)
     sources = {name: by_source.pop(name) for name in provenance.COLUMNS if name in by_source}
     for name in (provenance.DATE_SOURCE, provenance.POSITION_SOURCE):

@@ -67,9 +67,9 @@ def searchable(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def test_labels_may_have_the_names_of_what_is_measured(tmp_path: Path) -> None:
     folder, gallery = tmp_path / "photos", tmp_path / "gallery"
-    draw(folder / "a.jpg", 1)
-    scan, blank = Image.open(draw(tmp_path / "scan.jpg", 2)), Image.new("RGB", (64, 64))
-    scan.save(folder / "b.tif", save_all=True, append_images=[blank])
+    scan, other = (Image.open(draw(folder / name, seed)) for seed, name in enumerate(("b.jpg", "a.jpg")))
+    scan.save(folder / "b.tif", save_all=True, append_images=[other])
+    (folder / "b.jpg").unlink()
     (folder / "metadata.csv").write_text("file_name,pages,taken_from,why,others\na.jpg,xii,me,because,7\n")
     done("index", folder, "-g", gallery)
     items = run_json("search", "--where", "true", "-g", gallery)["items"]
