@@ -233,13 +233,14 @@ def _print(items: Sequence[dict[str, Any]], column: str, end: float | None) -> N
     """Lines for people; hits are listed by a score, a judge's probability or a date, and some lack the latter two."""
     for item in items:
         title = f"  {escaped(item['title'])}" if item.get("title") else ""
-        title += f"  +{item['others']}" if item.get("others") else ""
+        title += f"  +{others}" if isinstance(others := item.get("others"), int) and others else ""
+        reasons = given if isinstance(given := item.get("why"), list) else ()  # labels of these names are texts
         place = escaped(item["path"] or item["id"])
-        why = ", ".join(reason["code"] for reason in item.get("why", ()) if reason["code"] not in (*UNSAID, *SHARES))
+        why = ", ".join(reason["code"] for reason in reasons if reason["code"] not in (*UNSAID, *SHARES))
         value, width = item.get(column), 10 if column == "taken" else 5
         text = "–".rjust(width) if value is None else str(value)[:10] if column == "taken" else f"{value:.3f}"
         print_line(f"{item['rank']:>4}  {text}  {place}{title}{escaped(f'  [{why}]') if why else ''}")
-        if shares := [reason["sentence"] for reason in item.get("why", ()) if reason["code"] in SHARES]:
+        if shares := [reason["sentence"] for reason in reasons if reason["code"] in SHARES]:
             print_line(escaped(f"      {'; '.join(shares)}"))
     if end is not None and (items[0]["score"] or 0) >= end:
         conclude(f"below a score of {end:.3f} nothing is likely")

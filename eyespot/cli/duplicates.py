@@ -57,10 +57,8 @@ def run(
             about += f"; with it goes: {', '.join(lost[at])}" if lost[at] else ""
             about += f"; nothing is freed inside {Path(file.inside).name}" if file.inside else ""
             lines.append(f"  {'-' if at else 'stays'}  {escaped(file.path)}  ({about if at else group.why})")
-    for kind, total in totals.items():
-        if total["groups"]:
-            count = quantity(total["groups"], "group")
-            lines.append(f"{count} of {HEADINGS[kind]}: {_size(total['freed'])} would be freed")
+    counts = ((quantity(one["groups"], "group"), kind, one) for kind, one in totals.items() if one["groups"])
+    lines += [f"{count} of {HEADINGS[kind]}: {_size(one['freed'])} would be freed" for count, kind, one in counts]
     print_result({"groups": fields, "totals": totals}, lines, json)
 
 

@@ -227,7 +227,7 @@ def _report(gallery: Path, summary: Summary, encoders: Sequence[Encoder], json: 
     for sentence in _lacking(summary, encoders):
         conclude(sentence)
     if found.searchable < found.pictorial:
-        share = f"{found.searchable:,} of {quantity(found.pictorial, 'photo')}, videos and drawings"
+        share = f"{found.searchable:,} of {quantity(found.pictorial, 'file', 'photos, videos and drawings')}"
         more = [f"; {files:,} more with {install_line(extra)}" for extra, files in found.by_extra.items()]
         warn(f"{share} ({found.searchable / found.pictorial:.0%}) can be searched{''.join(more)}")
     if texts:
@@ -282,6 +282,7 @@ def _account(summary: Summary) -> str:
         f"{summary.embedded:,} embedded now" if summary.embedded else "",
         f"{found.relabelled:,} with changed labels or sidecars" if found.relabelled else "",
         quantity(found.copies, "exact copy") if found.copies else "",
+        f"{found.away:,} gone and kept" if found.away else "",
         *_skipped_texts(found.skipped),
         f"{found.failures:,} failed" if found.failures else "",
     ]

@@ -61,19 +61,19 @@ def run(
         with judge_stage(judge, collection.gallery.path) as stage:
             assert isinstance(stage.judge, PersonJudge)
             silent = replace(stage, judge=replace(stage.judge, ask=lambda _: ""))  # only what is in the ledger
-            made = {name: probabilities_by(silent, collection, name) for name in names}
-        known = {name: probabilities for name, probabilities in made.items() if probabilities is not None}
+            known = {name: made for name in names if (made := probabilities_by(silent, collection, name)) is not None}
+        if not known:
+            line = f'eyespot search "{names[0]}" --rerank {calibrated_by} --calibrate 30'
+            raise NothingFound(f"{calibrated_by} judged no spread of hits of a label; judge one as in: {line}")
     found = list(tags(collection, LabelSet(names, other_names, known, likely), allowed))
     counts = Counter(tag.label for tag in found)
     uncalibrated = [name for name in names if name not in known]
     if uncalibrated:
-        others = ", ".join(other_names)
-        nearest = f"nearest label, and none where {others} is nearer" if others else "nearest label, right or not"
-        way_out = "" if others else "name what else there is with --others, or "
-        warn(
-            f"no person checked {', '.join(map(repr, uncalibrated))}: each picture gets the {nearest}; {way_out}judge "
-            f'a spread as in: eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
-        )
+        way_out = "right or not; name what else there is with --others, or"
+        nearest = f"and none where {', '.join(other_names)} is nearer;" if other_names else way_out
+        spread = f'judge a spread as in: eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
+        unknown = ", ".join(map(repr, uncalibrated))
+        warn(f"no person calibrated {unknown}: each picture gets the nearest label, {nearest} {spread}")
     failed = [] if dry_run else _store(collection, found, column)
     labelled = {name: {"pictures": counts[name], "calibrated": name in known} for name in names}
     failures = [{"path": path, "reason": reason} for path, reason in failed]

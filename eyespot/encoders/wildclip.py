@@ -23,11 +23,7 @@ RECORDS = {"input_resolution", "context_length", "vocab_size"}  # numbers that O
 
 
 def load(
-    path: str,
-    *,
-    device: str = "auto",
-    batch: int | None = None,
-    architecture: str = "ViT-B-16-quickgelu",
+    path: str, *, device: str = "auto", batch: int | None = None, architecture: str = "ViT-B-16-quickgelu"
 ) -> TorchEncoder:
     """A state dict file as an encoder; `architecture` is open_clip's name for the model that was fine-tuned.
 

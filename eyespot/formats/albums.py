@@ -1,6 +1,6 @@
 """Hits of a search as files of one's own: copies, an album of links, a table.
 
-Nothing that is there is overwritten, and writing the same hits again changes nothing.
+Copies and links overwrite nothing, and those of the same hits again change nothing; a table replaces its file.
 """
 
 from __future__ import annotations
@@ -113,11 +113,7 @@ def _linking(path: str, _is_video: bool) -> _Placing:
         status = os.stat(path)
     except NotADirectoryError:
         raise OSError("lies in an archive, where nothing can link to it; copy it") from None
-
-    def link(file: Path) -> None:
-        file.symlink_to(path)
-
-    return lambda file: file.exists() and os.path.samestat(file.stat(), status), link
+    return lambda file: file.exists() and os.path.samestat(file.stat(), status), lambda file: file.symlink_to(path)
 
 
 def write_table(hits: Sequence[Hit], file: Path, all_columns: bool = False) -> list[str]:

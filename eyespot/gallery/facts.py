@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -57,6 +58,8 @@ def _is_column(label: str) -> bool:
 
 def table_of(rows: Iterable[StoredRow], columns: Mapping[str, str]) -> pa.Table:
     """The table of a shard's rows; `columns` maps label columns to their kinds."""
+    # Where a label and what is measured have one name and two kinds, the column is text
+    columns = {name: kind if OPTIONAL.get(name, kind) == kind else "text" for name, kind in columns.items()}
     dicts = [_row(stored, columns) for stored in rows]
     schema = schema_of(columns)
     named = {name.casefold() for name in schema.names}  # a label column of the user's goes first
@@ -74,12 +77,15 @@ def _row(stored: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
     labels = {name.casefold(): value for name, value in stored.labels.items()}
     label_columns = ((name, kind) for name, kind in columns.items() if _is_column(name))
     row = {name: _CASTS[kind](labels[name.casefold()]) for name, kind in label_columns if name.casefold() in labels}
-    texts = {name: text for name in OPTIONAL if (text := stored.measured.get(name)) is not None}
-    camera = stored.measured.get("camera") or labels.get("camera")
-    own |= {"camera": None if camera is None else str(camera)}
-    own |= {name: stored.measured.get(name) for name in ("width", "height")}
+    measured = ((name, kind, stored.measured.get(name)) for name, kind in OPTIONAL.items())
+    texts = {name: _CASTS[columns.get(name, kind)](one) for name, kind, one in measured if one is not None}
+    camera = stored.measured.get("camera") or labels.get("camera", "")
+    own |= {name: stored.measured.get(name) for name in ("width", "height")} | {"camera": str(camera) or None}
     by_source = _date(stored, labels) | _position(stored, labels)
     sources = {name: by_source.pop(name) for name in provenance.COLUMNS if name in by_source}
+    for name in (provenance.DATE_SOURCE, provenance.POSITION_SOURCE):
+        if not str(sources.get(name)).startswith("labels"):  # a table may name the sources of its own facts alone
+            row.pop(name, None)
     return texts | sources | row | own | by_source
 
 
@@ -90,7 +96,7 @@ def _date(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
         return {"taken": measured, provenance.DATE_SOURCE: stored.measured.get(provenance.DATE_SOURCE)}
     names = filter(None, (provenance.date_in_name(path.rpartition("/")[2]) for path in stored.paths))
     by_source: dict[str, Iterable[object]] = {
-        "labels": [str(label), str(_moment(label))],
+        "labels": [str(label), str(_moment(label))[: 10 if len(str(label)) <= 10 else 19]],  # 20010506 is a day
         "XMP sidecar": [labels.get("xmp:taken")],
         "Google Takeout (UTC)": [labels.get("takeout:taken")],
         "file name": names,
@@ -114,15 +120,13 @@ def _position(stored: StoredRow, labels: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _degrees(value: Any, limit: float) -> float | None:
-    try:
+    with suppress(TypeError, ValueError, OverflowError):
         return None if abs(number := float(value)) > limit else number
-    except (TypeError, ValueError, OverflowError):
-        return None
+    return None
 
 
 def _moment(value: Any) -> datetime | None:
     """A time that the column can hold, or None: a label is free text."""
-    try:
+    with suppress(ValueError):
         return None if value is None else datetime.fromisoformat(str(value)).replace(tzinfo=None, microsecond=0)
-    except ValueError:
-        return None
+    return None

@@ -6,6 +6,7 @@ written first, a shard appears whole or not at all, and a shard that was cut is 
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -196,11 +197,10 @@ class _IndexJob:
             comparison = self.index.visit(number, root, self.summary.found.skipped)
             self.summary.found.respelled += comparison.respelled
             self.summary.found.relabelled += comparison.relabelled
-        if respelled := self.summary.found.respelled:
-            name, path = map(shown_name, respelled[0])
-            count = f"{quantity(len(respelled), 'label')} and sidecars match by another spelling"
-            why = "accents, upper and lower case, a name cut short"
-            self.summary.notes.append(f"{count} ({why}), such as {name} for {path}; --json lists them")
+        for name, path in (respelled := self.summary.found.respelled)[:1]:
+            matches = quantity(len(respelled), "label or sidecar matches", "labels and sidecars match")
+            why = "by another spelling (accents, upper and lower case, a name cut short), such as"
+            self.summary.notes.append(f"{matches} {why} {shown_name(name)} for {shown_name(path)}; --json lists them")
         return visited
 
     def _without(self, root: Root) -> str:
@@ -210,9 +210,8 @@ class _IndexJob:
 
     def _note_moved(self, root: Root, moved: int, advice: str = "") -> None:
         if moved:
-            count = quantity(moved, "file")
-            note = f"the pictures of {count} that {root.place} had lie elsewhere (moved, or copies); nothing is"
-            self.summary.notes.append(f"{note} embedded again, and vectors, judgements and lists stay{advice}")
+            note = f"the pictures of {quantity(moved, 'file')} that {root.place} had lie elsewhere (moved, or copies)"
+            self.summary.notes.append(f"{note}; nothing is embedded again, and vectors, judgements, lists stay{advice}")
 
     def _forget_gone(self, visited: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
@@ -227,6 +226,7 @@ class _IndexJob:
                 gone = quantity(lost, "picture is", "pictures are")
                 self.summary.notes += [f"{gone} gone from {root.place}"] if lost else []
             elif not_seen:
+                self.summary.found.away += not_seen
                 gone = f"{lost} of {quantity(known, 'picture')} are gone from {root.place}"
                 self.summary.notes.append(f"{gone}; they are kept until you run with --forget")
 
@@ -291,7 +291,8 @@ class _IndexJob:
             self.index.record(shard, building.outcomes, building.measured)
             self.index.measure(building.measured_again)
             if not building.measured:
-                disk.clear_shard(self.gallery, shard)
+                for old in (at := disk.shard_path(self.gallery, shard), at.with_name(f".{at.name}.part")):
+                    shutil.rmtree(old, ignore_errors=True)  # of a killed run
                 return
             with new_folder(disk.shard_path(self.gallery, shard)) as folder:
                 self._write_items(folder, shard)
@@ -312,8 +313,8 @@ class _IndexJob:
         vectors = np.where(good[:, None], vectors, np.float32(0))
         if stem not in self.dtypes:
             self.fingerprints[stem] = self.fingerprints.get(stem) or fingerprints(self.encoders[stem])
-            half = self.options.half or disk.is_half(self.gallery, stem)
-            self.dtypes[stem] = "float16" if half else "float32"
+            kinds = (disk.dtype_of(one, stem) for one in reversed(disk.shard_paths(self.gallery)))  # imports aside
+            self.dtypes[stem] = "float16" if self.options.half else next(filter(None, kinds), "float32")
         note = disk.SpaceNote(self.encoders[stem].space, np.flatnonzero(~good).tolist(), self.fingerprints[stem])
         disk.write_vectors(folder, vectors.astype(dtype or self.dtypes[stem]), note)
         return note.missing
@@ -334,8 +335,7 @@ class _IndexJob:
                 self.summary.notes.append(f"{folder} had lost its facts ({why}); they are written again")
 
     def _refresh_facts(self) -> None:
-        stale = self.index.stale_shards()
-        for done, shard in enumerate(stale, 1):
+        for done, shard in enumerate(stale := self.index.stale_shards(), 1):
             folder = disk.shard_path(self.gallery, shard)
             if folder.is_dir():
                 self._write_items(folder, shard)

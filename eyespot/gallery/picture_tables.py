@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from eyespot.gallery import video_frames
 from eyespot.gallery.index_tables import FACTS, SHOWN_ID, WordNumbers, fact_values, measured_of, packed, unpacked
+from eyespot.photos.provenance import merged
 from eyespot.storage import sqlite
 
 _FOLDERS = 100_000  # numbers that are in memory at most
@@ -108,7 +109,7 @@ class PictureTables:
                     row.paths.append(path)
                 if text or labels or stated:
                     known = json.loads(text or "{}") | json.loads(stated or "{}") | json.loads(labels or "{}")
-                    row.labels.update({name: value for name, value in known.items() if name not in row.labels})
+                    row.labels.update(merged(row.labels, known))
         if row:
             yield row
 

@@ -18,7 +18,7 @@ from eyespot.photos.provenance import DATE_SOURCE
 from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.sources import scan_counting
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
-from eyespot.types import EyespotError, Note
+from eyespot.types import EyespotError, Note, quantity
 
 
 @dataclass
@@ -28,6 +28,7 @@ class RootCounts:
     pictures: int = 0
     paths: int = 0
     failures: int = 0
+    away: int = 0  # paths that are gone and known all the same, for they are more than a fifth
     undated: int = 0  # pictures of the gallery of which nothing says when they were taken, and where
     unplaced: int = 0
     misdated: int = 0  # dates of a clock that nobody set, or of the future
@@ -47,11 +48,12 @@ class RootCounts:
                 self.undated += live["taken"].null_count
                 self.misdated += sum(misdated(live["taken"]))
                 self.unplaced += live["latitude"].null_count
-                counted = [one for one in live["pages"].to_pylist() if one] if "pages" in live.column_names else []
-                self.more_pages += sum(counted) - len(counted)
+                pages = live["pages"].to_pylist() if "pages" in live.column_names else []
+                self.more_pages += sum(one - 1 for one in pages if one and isinstance(one, int))  # a label is a text
                 unsourced = live[DATE_SOURCE].null_count if DATE_SOURCE in live.column_names else len(live)
                 self.unsourced += unsourced - live["taken"].null_count
-        text = f"{self.misdated:,} dates are of a clock that nobody set, or of the future; estimates take them for none"
+        dates = quantity(self.misdated, "date is", "dates are")
+        text = f"{dates} of a clock that nobody set, or of the future; estimates take them for none"
         return [Note("misdated", text)] if self.misdated else []
 
     @property
@@ -67,7 +69,7 @@ class RootCounts:
     @property
     def searchable(self) -> int:
         """Files that a search can find: pictures, and videos by their frames."""
-        return self.paths + self.videos.files
+        return self.paths + self.videos.files - self.away
 
     @property
     def pictorial(self) -> int:

@@ -193,13 +193,12 @@ class RootComparison:
                 self.sql.execute("DELETE FROM seen_labels WHERE root = ? AND path = ?", (self.number, path))
             else:
                 hint = f"; {len(found)} are spelled like it, such as {found[0]}" if found else ""
-                left.append((path, hint or (self._nearly(path) if len(left) < _HINTS else "")))
+                if not hint and len(left) < _HINTS:
+                    inside = self._here | {"from": (folder := split(path)[0]), "to": folder + _LAST}
+                    some = f"SELECT path FROM ({_PICTURES}) WHERE path >= :from AND path < :to LIMIT 2000"
+                    hint = nearly(path, [one for (one,) in self.sql.execute(some, inside) if split(one)[0] == folder])
+                left.append((path, hint))
         return left
-
-    def _nearly(self, path: str) -> str:
-        inside = self._here | {"from": (folder := split(path)[0]), "to": folder + _LAST}
-        rows = self.sql.execute(f"SELECT path FROM ({_PICTURES}) WHERE path >= :from AND path < :to LIMIT 2000", inside)
-        return nearly(path, [one for (one,) in rows if split(one)[0] == folder])
 
     def _protect_unreadable(self) -> None:
         """What lies at or below a path that cannot be read now is not gone, and has its old labels."""

@@ -71,11 +71,8 @@ class NamedFiles:
         alike = self._by_end.get("/".join(folded(name).rsplit("/", 2)[-2:]), [])
         for spelled in (str, composed, folded):
             wanted = spelled(name)
-            if found := [
-                file
-                for file in alike
-                if (other := spelled(file)) == wanted or (at_end and other.endswith(f"/{wanted}"))
-            ]:
+            found = [one for one in alike if spelled(one) == wanted or (at_end and spelled(one).endswith(f"/{wanted}"))]
+            if found:
                 return found
         return []
 

@@ -54,6 +54,13 @@ _NAMES = (
 )
 
 
+def merged(first: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Labels of one picture from two places: those of the first count, and of keywords in sidecars all."""
+    found = [str(one[SIDECAR[2]]) for one in (first, other) if one.get(SIDECAR[2])]
+    words = dict.fromkeys("; ".join(found).split("; "))
+    return {**other, **first} | ({SIDECAR[2]: "; ".join(words)} if len(found) == 2 else {})
+
+
 def read_date(text: object, source: str) -> dict[str, Any] | None:
     """Columns of a date as cameras and programs spell it: EXIF's or ISO's, padded, with one-digit months, of 12 hours.
 

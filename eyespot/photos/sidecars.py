@@ -118,6 +118,15 @@ def sidecars_in(names: Collection[str], photos: Sequence[str], pairs: Mapping[st
     return {name: of for name, of in found.items() if of}
 
 
+def with_sidecars(folder: str) -> set[str]:
+    """The names of the photos in a folder that have a sidecar there; none if the folder cannot be read."""
+    with suppress(OSError):
+        names = os.listdir(folder)
+        photos = [name for name in names if ending_of(name) not in (".xmp", ".json")]
+        return {photo for of in sidecars_in(names, photos, {}).values() for photo in of}
+    return set()
+
+
 def is_near(sidecar: str, photo: str) -> bool:
     """Whether a sidecar has its photo only by a name that was cut or is spelled otherwise."""
     stem = os.path.splitext(photo)[0]

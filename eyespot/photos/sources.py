@@ -13,8 +13,9 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from eyespot.extras import needed
 from eyespot.photos.found import Excluded, Labels, Met, Record, Seen, Skipped, Unreadable, clamped, reason
@@ -35,6 +36,7 @@ from eyespot.photos.labels import FILE_COLUMNS, label_row, label_rows, parquet_r
 from eyespot.photos.names import real_name, stored_name
 from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root, full_path, place_alike, stat_of
+from eyespot.photos.provenance import merged
 from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
 from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_at, is_video, place_of_frame, reads_video
 from eyespot.storage.parquet_bytes import bytes_column, sizes
@@ -85,11 +87,9 @@ def is_there(root: Root) -> bool:
     """False for an unplugged disk or a folder with nothing in it: then what is known of the root is kept."""
     if root.kind != "folder":
         return os.path.isfile(root.place)
-    try:
-        with os.scandir(root.place) as entries:
-            return any(True for _ in entries)
-    except OSError:
-        return False
+    with suppress(OSError), os.scandir(root.place) as entries:
+        return any(True for _ in entries)
+    return False
 
 
 def scan(root: Root) -> Iterator[Record]:
@@ -153,12 +153,10 @@ def scan_counting(
     is_known: whether a file was read by a run that could, and so counts elsewhere.
     """
     for record in scan(root):
-        if isinstance(record, Skipped) and is_known(record):
-            continue
-        if isinstance(record, Skipped | Excluded):
-            skipped.add(record, full_path(root, record.path))
-        else:
+        if not isinstance(record, Skipped | Excluded):
             yield record
+        elif isinstance(record, Excluded) or not is_known(record):
+            skipped.add(record, full_path(root, record.path))
 
 
 # -- the walk through a folder ------------------------------------------------------------------------------
@@ -175,6 +173,7 @@ class _Open:
     entries: Iterator[os.DirEntry[str]]
     pairs: dict[str, str]  # files that belong to a photo beside them, and that photo
     sidecars: dict[str, list[str]]  # files that may say something of photos, and these
+    labels: dict[str, dict[str, Any]] = field(default_factory=dict)  # of photos, by the sidecars read so far
 
 
 class FolderWalk:
@@ -239,11 +238,12 @@ class FolderWalk:
             yield Unreadable(path, reason(error) if isinstance(error, OSError) else f"a sidecar that {error}")
             return
         if facts is None:
-            ending = ending_of(entry.name)
-            yield Skipped(path, KIND_OF[ending], ending)
+            yield Skipped(path, KIND_OF[ending := ending_of(entry.name)], ending)
         for name in photos if facts else ():
             near = path if is_near(entry.name, name) else ""
-            yield Labels(self.way[-1].prefix + stored_name(name), facts or {}, near)
+            known = self.way[-1].labels
+            known[name] = merged(facts or {}, known.get(name, {}))
+            yield Labels(self.way[-1].prefix + stored_name(name), known[name], near)
 
     def _visit_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
         above = os.path.dirname(entry.path).split("/")
@@ -291,14 +291,10 @@ class FolderWalk:
             else:
                 below = posixpath.normpath(self.way[-1].prefix + stored_name(row.path))
                 folder, name = posixpath.split(below)
-                yield Labels(posixpath.join(self._without_links(folder), name), row.facts)
-
-    def _without_links(self, folder: str) -> str:
-        """A folder below the root as the walk comes to it."""
-        if folder not in self.lying:
-            below = self._below_root(os.path.realpath(os.path.join(self.folder, real_name(folder))))
-            self.lying[folder] = folder if below is None else stored_name(below)
-        return self.lying[folder]
+                if folder not in self.lying:
+                    real = self._below_root(os.path.realpath(os.path.join(self.folder, real_name(folder))))
+                    self.lying[folder] = folder if real is None else stored_name(real)
+                yield Labels(posixpath.join(self.lying[folder], name), row.facts)
 
 
 def seen_at(place: str, path: str) -> Seen | Unreadable:

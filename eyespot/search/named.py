@@ -49,7 +49,7 @@ class NamedPhrase:
             text = " = ".join(self.names[: SHOWN + 1])
         known = {form for name in self.names for form in forms(name_words(name))}
         below = sum(name not in known for name in self.borne)
-        more = f"; {quantity(below, 'name')} of what belongs to it count too" if below else ""
+        more = f"; {quantity(below, 'name')} of what belongs to it count{'s' * (below == 1)} too" if below else ""
         return f"{text}, by {files}{more}"
 
     @property

@@ -36,7 +36,7 @@ _WEIGHT = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+):(?=[^\s0-9])"
 _QUOTED = r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*')(?!\S)"""
 _PIECE = re.compile(rf"(?P<sign>[+-])(?!\S)|(?P<run>(?:{_WEIGHT})?{_QUOTED}|\S+)")
 _WEIGHED = re.compile(rf"(?P<weight>{_WEIGHT})?(?P<body>.*)", re.DOTALL)
-MINUS_WORD = re.compile(r"-[^\W\d_]\S+")
+MINUS_WORD = re.compile(rf"-(?:{_WEIGHT})?[^\W\d_]\S+")
 _QUOTE_OPENS = re.compile(rf"(?:{_WEIGHT})?[\"']")
 _QUOTED_RUN = re.compile(rf"(?:{_WEIGHT})?{_QUOTED}")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")

@@ -330,13 +330,7 @@ def test_one_file_serves_every_task_whose_queries_it_has(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "given",
-    [
-        ["a.txt", "b.txt"],
-        ["t2i=a.txt", "b.txt"],
-        ["t2i=a.txt", "t2i=b.txt"],
-        ["x2y=somewhere.txt"],
-        ["nowhere.txt"],
-    ],
+    [["a.txt", "b.txt"], ["t2i=a.txt", "b.txt"], ["t2i=a.txt", "t2i=b.txt"], ["x2y=somewhere.txt"], ["nowhere.txt"]],
 )
 def test_what_is_not_clear_is_asked_back(
     given: list[str], coco: list[Task], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -56,8 +56,7 @@ class Released:
 
 
 @pytest.mark.parametrize(
-    "encoder",
-    ["hf:openai/clip-vit-base-patch16", "open_clip:ViT-B-16/openai", "open_clip:ViT-B-16-quickgelu/openai"],
+    "encoder", ["hf:openai/clip-vit-base-patch16", "open_clip:ViT-B-16/openai", "open_clip:ViT-B-16-quickgelu/openai"]
 )
 def test_the_same_weights_in_another_library_are_the_same_space(encoder: str) -> None:
     refuse_other_space(Released(), Space(encoder, "", "", "", 512))

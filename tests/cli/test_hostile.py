@@ -232,12 +232,7 @@ def flip(place: Path) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(
     "name",
-    [
-        "index.sqlite",
-        "shards/00000/starter-????????.npy",
-        "shards/00000/starter-*.codes.npy",
-        "shards/*/digests.txt",
-    ],
+    ["index.sqlite", "shards/00000/starter-????????.npy", "shards/00000/starter-*.codes.npy", "shards/*/digests.txt"],
 )
 def test_doctor_names_a_flipped_byte_and_a_repair_mends_it(gallery: Path, name: str) -> None:
     done("index", "--codes", "-g", gallery, code=3)

@@ -65,6 +65,20 @@ def searchable(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {"files": 7, "of": 8 + sum(row["files"] for row in rows if row["kind"] in shows), "extras": {}}
 
 
+def test_labels_may_have_the_names_of_what_is_measured(tmp_path: Path) -> None:
+    folder, gallery = tmp_path / "photos", tmp_path / "gallery"
+    scan, other = (Image.open(draw(folder / name, seed)) for seed, name in enumerate(("b.jpg", "a.jpg")))
+    scan.save(folder / "b.tif", save_all=True, append_images=[other])
+    (folder / "b.jpg").unlink()
+    (folder / "metadata.csv").write_text("file_name,pages,taken_from,why,others\na.jpg,xii,me,because,7\n")
+    done("index", folder, "-g", gallery)
+    items = run_json("search", "--where", "true", "-g", gallery)["items"]
+    found = {Path(item["path"]).name: (item["pages"], item["taken_from"]) for item in items}
+    assert found == {"a.jpg": ("xii", None), "b.tif": ("2", None)}
+    shown = done("search", "--where", "true", "-g", gallery).stdout.splitlines()
+    assert sorted(line.split()[-1] for line in shown) == [str(folder / "a.jpg"), str(folder / "b.tif")]
+
+
 def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
     planned = done("index", mess, "--dry-run", cwd=tmp_path).stdout
     indexed, again = done("index", mess, cwd=tmp_path, code=3), done("index", cwd=tmp_path, code=3)

@@ -74,8 +74,7 @@ def test_a_seed_draws_and_flags_and_poor_accuracy_count(export: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("words", "dropped"),
-    [("--grade casual", {"another quality grade": 3}), ("--grade casual --grade research", {})],
+    ("words", "dropped"), [("--grade casual", {"another quality grade": 3}), ("--grade casual --grade research", {})]
 )
 def test_which_observations_are_wanted(export: Path, words: str, dropped: dict[str, int]) -> None:
     shown = run_eyespot("build", "inat", export, "--dry-run", *words.split(), "--json")

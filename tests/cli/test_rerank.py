@@ -472,8 +472,7 @@ def test_a_table_has_failures_too_and_for_qrels_one_of_several_judges_must_be_na
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
-    [("--to q.xls", 2), ("--to q.txt -g nowhere", 4), ("--to q.txt --ledger empty.sqlite", 4)],
+    ("words", "code"), [("--to q.xls", 2), ("--to q.txt -g nowhere", 4), ("--to q.txt --ledger empty.sqlite", 4)]
 )
 def test_what_is_wrong_is_said(words: str, code: int, tmp_path: Path) -> None:
     Judgements(tmp_path / "empty.sqlite").close()

@@ -21,10 +21,7 @@ torch = lazy_import("torch")
 transformers = lazy_import("transformers")
 pytestmark = requires("torch", "transformers")
 
-FAMILIES: dict[str, Callable[..., Path]] = {
-    "clip": tiny_models.hf_clip,
-    "siglip": tiny_models.hf_siglip,
-}
+FAMILIES: dict[str, Callable[..., Path]] = {"clip": tiny_models.hf_clip, "siglip": tiny_models.hf_siglip}
 TEXTS = ["A heron, standing in a pool", "no", "x" * 300]
 
 

@@ -165,10 +165,7 @@ def test_what_could_mean_several_photos_or_an_earlier_entrys_is_refused_alone(tm
     assert facts["c.jpg"]["species"] == "fox" and facts["a/x.jpg"].get("species") is None
 
 
-@pytest.mark.parametrize(
-    "files",
-    [{"media.csv": ""}, *({"datapackage.json": text} for text in ("{", "[]", "{}"))],
-)
+@pytest.mark.parametrize("files", [{"media.csv": ""}, *({"datapackage.json": text} for text in ("{", "[]", "{}"))])
 def test_what_is_no_export_is_named(tmp_path: Path, files: dict[str, str]) -> None:
     with raises(UsageError):
         list(camtrap_dp.read(write(tmp_path / "export", files)))

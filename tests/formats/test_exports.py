@@ -123,8 +123,7 @@ def test_only_what_was_chosen_is_written_and_progress_is_told(view: View, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
-    [("beir", {}), ("coco", {"category": "colour"}), ("coco", {"category": "latitude"})],
+    ("name", "options"), [("beir", {}), ("coco", {"category": "colour"}), ("coco", {"category": "latitude"})]
 )
 def test_what_an_export_lacks_is_named_first(view: View, tmp_path: Path, name: str, options: dict[str, str]) -> None:
     with raises(UsageError):

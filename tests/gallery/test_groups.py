@@ -249,6 +249,22 @@ def test_the_original_stays_and_stands_for_its_group(tmp_path: Path) -> None:
     assert Path(view.facts([best])[0]["path"]).name == "another.png"
 
 
+def test_of_equal_files_the_one_with_a_sidecar_stays(tmp_path: Path) -> None:
+    """What a sidecar says is known of the bytes, and goes with the one file beside which it lies."""
+    folder, photo = tmp_path / "photos", originals(1)[0]
+    save(photo, folder / "a.jpg")
+    shutil.copy(folder / "a.jpg", folder / "b.jpg")
+    save(photo.resize((photo.width // 2, photo.height // 2)), folder / "small.jpg")
+    for name in ("b.jpg.xmp", "small.xmp"):
+        (folder / name).write_text('<x:xmpmeta xmlns:x="adobe:ns:meta/"/>')
+    (folder / "metadata.csv").write_text("file_name,taken\na.jpg,1503-06-07\n")  # of a painting
+    index_gallery(tmp_path / "gallery", folder)
+    (group,) = file_groups(opened(tmp_path / "gallery"))
+    named = [(Path(one.path).name, one.has[1:]) for one in group.files]
+    assert named == [("b.jpg", ("sidecar",)), ("a.jpg", ()), ("small.jpg", ("sidecar",))]
+    assert group.why == "has a sidecar, which not all others have"
+
+
 def test_a_grey_copy_never_stays_before_colours(tmp_path: Path) -> None:
     folder, photo = tmp_path / "photos", originals(1)[0]
     muted = Image.blend(photo.convert("L").convert("RGB"), photo, 0.1)

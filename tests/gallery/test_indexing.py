@@ -77,11 +77,9 @@ def test_more_than_a_fifth_gone_is_kept_until_forget(gallery: Path, photos: Path
     for seed in (1, 2, 4):
         (photos / f"photo{seed}.jpg").unlink()
     careful = index_gallery(gallery, photos)
-    count = len(live_paths(gallery))
-    forgotten = index_gallery(gallery, photos, forget=True)
-
-    assert count == 9
+    assert (careful.pictures, careful.found.away, careful.found.files, len(live_paths(gallery))) == (9, 3, 6, 9)
     assert "3 of 9" in careful.notes[0] and "--forget" in careful.notes[0]
+    forgotten = index_gallery(gallery, photos, forget=True)
     assert (forgotten.pictures, len(live_paths(gallery))) == (6, 6)
 
 

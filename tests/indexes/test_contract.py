@@ -24,9 +24,7 @@ NAMES = sorted(m.name for m in pkgutil.iter_modules(eyespot.indexes.__path__) if
 NEEDS = {"faiss": "faiss"}
 # So small that the rough pass does its work on two thousand rows too.
 FAISS = ("pq", "ivf", "rabitq", "hnsw")
-WAYS: dict[str, list[dict[str, Any]]] = {
-    "faiss": [{"kind": kind, "depth": 200} for kind in FAISS],
-}
+WAYS: dict[str, list[dict[str, Any]]] = {"faiss": [{"kind": kind, "depth": 200} for kind in FAISS]}
 ALL = [(name, way) for name in NAMES for way in WAYS.get(name, [{}])]
 Load = Callable[..., Index]
 

@@ -164,8 +164,7 @@ ANTHROPIC_TROUBLES = [error(529), error(429, retry_after="0"), message("7")._rep
 
 
 @pytest.mark.parametrize(
-    ("vendor", "trouble"),
-    [*(("openai", one) for one in TROUBLES), *(("anthropic", one) for one in ANTHROPIC_TROUBLES)],
+    ("vendor", "trouble"), [*(("openai", one) for one in TROUBLES), *(("anthropic", one) for one in ANTHROPIC_TROUBLES)]
 )
 def test_a_passing_trouble_costs_no_answer(vendor: str, trouble: Response, pictures: list[Path]) -> None:
     troubles, then = [trouble] * (1 if trouble.hang else 2), YES if vendor == "openai" else message("7")

@@ -278,6 +278,7 @@ def test_what_lies_further_from_the_photo_says_less() -> None:
     sources = ["camera", "labels (day)", "XMP sidecar", "Google Takeout (UTC)", "file name"]
     assert [row["taken_from"] for row in said] == sources
     assert [row["taken"].year for row in said] == [2001, 2002, 2003, 2005, 2004]
+    assert row_of(name, taken="20020101")["taken_from"] == "labels (day)"
     assert "taken_from" not in row_of(["a/b.jpg"]) and "xmp:taken" not in said[1]
     assert "taken_from" in row_of(["b.jpg"], measured={"taken": "2001-01-01T00:00:00", "taken_from": "camera"})
 

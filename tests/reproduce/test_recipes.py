@@ -241,8 +241,7 @@ def test_a_miniature_and_a_table_do_not_share_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.long if name in ONE_A_PAPER else pytest.mark.slow) for name in NAMES],
+    "name", [pytest.param(name, marks=pytest.mark.long if name in ONE_A_PAPER else pytest.mark.slow) for name in NAMES]
 )
 def test_a_miniature_runs_to_its_table(name: str, tmp_path: Path) -> None:
     done = run_eyespot("reproduce", name, "--sample", "--json", "--work", tmp_path / "w", cwd=tmp_path)

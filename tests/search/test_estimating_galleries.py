@@ -227,13 +227,7 @@ def at_a_terminal(line: list[str], keys: bytes, end: signal.Signals | None, **en
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("keys", "end", "code"),
-    [
-        (b"q\n", None, 3),
-        (b"\x03", None, 3),
-        (b"\x04", None, 3),
-        (b"", signal.SIGHUP, 129),
-        (b"", signal.SIGTERM, 143),
-    ],
+    [(b"q\n", None, 3), (b"\x03", None, 3), (b"\x04", None, 3), (b"", signal.SIGHUP, 129), (b"", signal.SIGTERM, 143)],
     ids=["q", "Ctrl-C", "end of input", "closed terminal", "kill"],
 )
 def test_whoever_leaves_finds_no_answer_and_no_copies_of_photos(

@@ -173,12 +173,7 @@ def expanded(view: View, n: int, alpha: float = 1.0) -> QueryExpansion:
 
 
 @pytest.mark.parametrize(
-    ("alpha", "x", "y"),
-    [
-        (1, 5 / 4, np.sqrt(3) / 4),
-        (3, 1 + 1 / 16, np.sqrt(3) / 16),
-        (0, 3 / 2, np.sqrt(3) / 2),
-    ],
+    ("alpha", "x", "y"), [(1, 5 / 4, np.sqrt(3) / 4), (3, 1 + 1 / 16, np.sqrt(3) / 16), (0, 3 / 2, np.sqrt(3) / 2)]
 )
 def test_neighbours_weigh_by_their_similarity(tmp_path: Path, alpha: float, x: float, y: float) -> None:
     """East, and a neighbour at 60 degrees, (1/2, √3/2), of cosine 1/2."""

@@ -42,6 +42,7 @@ def shown(weight: float, path: str) -> tuple[Term, ...]:
         ("black-and-white T-shirt", words((1, "black-and-white T-shirt"))),
         ("C++ book -people +x", words((1, "C++ book +x"), (-1, "people"))),
         ('-cat dog -people - "-red" -x', words((1, "dog"), (-1, '"-red" -x'), (-1, "cat"), (-1, "people"))),
+        ("cat -2:dog -2:3 -.5:fox", words((1, "cat -2:3"), (-2, "dog"), (-0.5, "fox"))),
         ("- people", words((-1, "people"))),
         ("+ heron - 2:people", words((1, "heron"), (-2, "people"))),
         ("2:golden retriever + 0.5:ball - .25:fence", words((2, "golden retriever"), (0.5, "ball"), (-0.25, "fence"))),

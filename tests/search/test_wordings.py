@@ -9,13 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from eyespot.search.query_rewriting import (
-    Glossary,
-    RewritingModel,
-    in_one,
-    phrases,
-    read_glossary,
-)
+from eyespot.search.query_rewriting import Glossary, RewritingModel, in_one, phrases, read_glossary
 from eyespot.types import Query, Term, UsageError
 from tests.examples import examples
 

@@ -28,6 +28,15 @@ from tests.wording import raises
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.parametrize("name", [".", "..", "/", "taken"])
+def test_a_folder_is_no_file_to_write(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("taken").mkdir()
+    with pytest.raises(IsADirectoryError) as refused, new_file(Path(name)):
+        pass
+    assert (refused.value.filename, os.listdir()) == (name, ["taken"])
+
+
 def test_a_writer_that_fails_leaves_the_old(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "old").write_text("old")

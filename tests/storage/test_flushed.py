@@ -102,9 +102,7 @@ def test_a_result_in_a_new_folder_lasts_with_the_folder(tmp_path: Path, name: st
 
 # What lies in a folder that is made bare is put in place by the folder above it, or is made again from elsewhere.
 BARE = {
-    "cache": [
-        *("curate/_world.py", "gallery/remote/fetching.py"),
-    ],
+    "cache": [*("curate/_world.py", "gallery/remote/fetching.py")],
     "pictures for a page": ["web/pictures.py"],
     "whole folder": [
         *("curate/recos/files.py", "curate/rmir/files.py"),

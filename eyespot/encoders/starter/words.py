@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from textwrap import shorten
 
 from eyespot.encoders._text_caveats import counts_in, joined, mostly_other_script, negated, plain_words
 from eyespot.encoders.starter.networks import Floats
@@ -145,7 +146,8 @@ def unseen(text: str, lexicon: Lexicon, named: bool) -> str | None:
     if kinds:
         return f"starter finds things and animals; it hardly sees {', '.join(kinds)}"
     known = named or visible_nouns(text, lexicon)
-    return None if known else "starter finds things and animals, and no word of this query names one that it can see"
+    text = shorten(text, 60, placeholder=" …")
+    return None if known else f'starter finds things and animals, and no word of "{text}" names one that it can see'
 
 
 def unseen_kind(word: str, lexicon: Lexicon) -> str | None:

@@ -52,6 +52,8 @@ def write(rows: ExportRows, folder: Path) -> int:
     made.sort(key=lambda pair: order.get(id(pair[0]), 0))
     if lost := len(rows.options.tasks) - sum(task.query != "" for task, _ in made):
         rows.notes.append(f"{lost} tasks are about pictures that are not exported, and are left out")
+    if not rows.options.tasks:
+        rows.notes.append("the tasks name no query, and answers cannot be imported; first: eyespot annotate add")
     write_tasks(folder / TASKS, made)
     write_whole(folder / CONFIG_FILE, lambda file: file.write(CONFIG.encode()))
     return pictures

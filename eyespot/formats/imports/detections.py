@@ -61,7 +61,8 @@ def _photo(row: Any, number: int, names: Names, threshold: float) -> PhotoFacts:
         return PhotoFacts(f"image {number}", {}, "has no file or filepath")
     failure = row.get("failure") or (row.get("failures") if row.get("detections") is None else None)
     if failure:
-        return PhotoFacts(file, {}, f"the detector failed: {failure}")
+        parts = failure if isinstance(failure, list) else [failure]
+        return PhotoFacts(file, {}, f"the detector failed: {', '.join(map(str, parts))}")
     try:
         return PhotoFacts(file, _facts(row, names, threshold))
     except (TypeError, ValueError, LookupError, AttributeError, OverflowError):

@@ -105,12 +105,8 @@ def _parsed(sql: str) -> list[_Node]:
     return statements
 
 
-@cache
-def _parser() -> DuckDBPyConnection:
-    """A connection for as long as the process lives: to open one takes longer than to parse."""
-    return _opened([], threads=1)
-
-
+# A connection for as long as the process lives: to open one takes longer than to parse
+_parser = cache(lambda: _opened([], threads=1))
 QUOTING = "text goes in 'single quotes', dates as '2021-05-31', and a column with an odd name in \"double quotes\""
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from eyespot.gallery import items_table
 from eyespot.gallery.groups.rule import KINDS
-from eyespot.gallery.groups.stored import Groups, are_grey, merit, virtues
+from eyespot.gallery.groups.stored import BESIDE, Groups, are_grey, merit, virtues
 from eyespot.gallery.view import View
 from eyespot.photos.places import archive_of
+from eyespot.photos.sidecars import with_sidecars
 from eyespot.photos.videos.addresses import TIME, file_of
 
 EXACT = "exact"  # files of the same bytes
@@ -23,8 +25,8 @@ GROUP_KINDS = (EXACT, *KINDS)
 class GroupFile:
     """One file of a group; its size in bytes, its width and height in pixels, 0 where they are not known.
 
-    has: what else it would be missed for: a date of the camera, a position, a title or keywords, colours. inside: the
-    tar or parquet file that it is a part of, which alone nobody can delete.
+    has: what else it would be missed for: a date of the camera, a position, a title or keywords, colours, a sidecar.
+    inside: the tar or parquet file that it is a part of, which alone nobody can delete.
     """
 
     id: str
@@ -52,13 +54,14 @@ class FileGroup:
     def why(self) -> str:
         """Why the first one would stay."""
         first, *others = self.files
-        if kept := [name for name in first.has if any(name not in file.has for file in others)]:
+        kept = [name for name in first.has if any(name not in file.has for file in others)]
+        if kept and kept != [BESIDE]:
             return f"has {', '.join(kept)}, which not all others have"
         if first.width * first.height > max(file.width * file.height for file in others):
             return f"the largest, {first.width} x {first.height} pixels"
         if first.size > max(file.size for file in others):
             return "as many pixels, and the largest file"
-        return "as large as another, and the first by its path"
+        return "has a sidecar, which not all others have" if kept else "as large as another, and the first by its path"
 
 
 def lost_with(file: GroupFile, stays: GroupFile) -> list[str]:
@@ -77,12 +80,15 @@ def file_groups(view: View) -> list[FileGroup]:
     kinds, every = groups.bursts[rows].astype(int).tolist(), view.facts(rows.tolist())
     grey = are_grey(view, rows).tolist()
     files: dict[int, list[GroupFile]] = {}
+    named = cache(with_sidecars)
     kind_of: dict[int, str] = {}
     for number, kind, facts, is_grey in zip(numbers.tolist(), kinds, every, grey, strict=True):
         width, height, size = (facts.get(name) or 0 for name in ("width", "height", "size"))
         id = facts["id"] if facts.get(TIME) is None else facts.get("video_id") or facts["id"]
         has, some = virtues(facts, is_grey), files.setdefault(number, [])
-        some += (GroupFile(id, file_of(one), width, height, size, has, archive_of(one)) for one in facts["paths"])
+        for path in map(file_of, facts["paths"]):
+            more = has + (BESIDE,) * (os.path.basename(path) in named(os.path.dirname(path)))
+            some.append(GroupFile(id, path, width, height, size, more, archive_of(path)))
         one_file = len({file.id for file in some}) == 1  # as the frames of one video are
         kind_of[number] = EXACT if number < 0 or one_file else KINDS[kind]
     made = [FileGroup(kind_of[number], _different_files(some)) for number, some in files.items()]

@@ -81,7 +81,7 @@ def _frames_of(view: View, shards: int) -> Frames:
         there = facts.column_names  # imported facts may have none
         if "taken" in there:
             taken: Any = facts["taken"].combine_chunks()
-            micros = taken.cast("timestamp[us]").cast("int64").cast("float64")
+            micros = taken.cast("timestamp[us]").cast("int64").cast("float64", safe=False)  # also before 1684
             seconds.append(micros.fill_null(np.nan).to_numpy(zero_copy_only=False) / 1e6)
         else:
             seconds.append(np.full(len(block), np.nan))
@@ -103,7 +103,8 @@ def _frames_of(view: View, shards: int) -> Frames:
 
 
 # What a file of a group would be missed for, the most important first: it has them from the camera or its owner
-DATE, POSITION, TEXTS, COLOUR = VIRTUES = "date", "position", "title or keywords", "colours"
+VIRTUES = "date", "position", "title or keywords", "colours"
+BESIDE = "sidecar"  # which one of several files of the same bytes may have alone
 
 
 def virtues(facts: Mapping[str, Any], is_grey: bool) -> tuple[str, ...]:
@@ -119,7 +120,7 @@ def merit(has: Sequence[str], pixels: int, size: int, path: str) -> tuple[Any, .
 
     A GIF has a palette of 256 colours.
     """
-    return *(name not in has for name in VIRTUES), path.lower().endswith(".gif"), -pixels, -size, path
+    return *(name not in has for name in VIRTUES), path[-4:].lower() == ".gif", -pixels, -size, BESIDE not in has, path
 
 
 def are_grey(view: View, rows: Numbers) -> Mask:

@@ -200,7 +200,8 @@ class Video:
         """The sound frames of some packets; at their end also those that the decoder still holds."""
         import av
 
-        coder = self.stream.codec_context
+        coder, aspect = self.stream.codec_context, float(self.stream.sample_aspect_ratio or 1)  # of a pixel
+        aspect = aspect if 0.25 <= aspect <= 4 else 1.0
         for packet in [*packets, None] if end else packets:
             try:
                 frames = coder.decode(packet)
@@ -212,15 +213,9 @@ class Video:
             for frame in frames:
                 self._left -= frame.width * frame.height
                 if frame.pts is not None and not frame.is_corrupt and frame.width * frame.height <= MOST_PIXELS:
-                    yield VideoSample(self._ms(frame.pts), frame, self._aspect)
+                    yield VideoSample(self._ms(frame.pts), frame, aspect)
         if end:
             coder.flush_buffers()
-
-    @cached_property
-    def _aspect(self) -> float:
-        """How much wider than high a pixel is."""
-        aspect = float(self.stream.sample_aspect_ratio or 1)
-        return aspect if 0.25 <= aspect <= 4 else 1.0
 
     def _seek(self, ms: int) -> bool:
         import av

@@ -386,8 +386,7 @@ def _notes(collection: Any, frame: Frame) -> list[str]:
         grown = f"the gallery had {quantity(frame.live, 'photo')} when it was ranked ({frame.at}) and has {now:,} now"
         notes.append(f"{grown}; the answer is of those; --fresh ranks it anew")
     if frame.misdated:
-        text = (
-            f"{frame.misdated:,} dates are of a clock that nobody set, or of the future; their photos are in {UNKNOWN}"
-        )
+        dates = quantity(frame.misdated, "date is", "dates are")
+        text = f"{dates} of a clock that nobody set, or of the future; their photos are in {UNKNOWN}"
         notes.append(Note("misdated", text))
     return notes

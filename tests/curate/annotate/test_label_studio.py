@@ -78,6 +78,7 @@ def test_without_queries_every_photo_is_a_task(view: View, tmp_path: Path) -> No
     report = export(view, write, tmp_path / "out", ExportOptions())
     tasks = json.loads((tmp_path / "out" / "tasks.json").read_text())
     assert report.rows == len(tasks) == 12 and not any(task["annotations"] for task in tasks)
+    assert len(report.notes) == 1  # answers to these tasks could not be imported
 
 
 def result(*choices: str, control: str = "relevance") -> dict[str, Any]:

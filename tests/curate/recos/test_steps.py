@@ -68,12 +68,7 @@ def test_the_histogram_counts_captions_before_and_after() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda: Rewriting(k=1),
-        lambda: Rewriting(temperature=0.0),
-        lambda: Rewriting(eta=1.5),
-    ],
+    "wrong", [lambda: Rewriting(k=1), lambda: Rewriting(temperature=0.0), lambda: Rewriting(eta=1.5)]
 )
 def test_settings_without_sense_are_refused(wrong: Callable[[], object]) -> None:
     with raises(UsageError):
