@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from eyespot.curate.rmir import audit, demonstration, files, questions
@@ -197,7 +198,7 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
         yield _agreement(made)
     yield _thresholds(made)
     queries = made.in_split(TEST) or made.queries
-    shortcuts_rows = [[one.way, *(f"{one.recall[k]:.1%}" for k in CUTOFFS)] for one in found]
+    shortcuts_rows = [[one.way, *(f"{fmean(one.by_query[k]):.1%}" for k in CUTOFFS)] for one in found]
     which = TEST if made.in_split(TEST) else "all"
     note = (
         f"By {made.pipe.lists.space}, over the pool of {len(made.pool):,}, on {len(queries):,} queries ({which}). "
