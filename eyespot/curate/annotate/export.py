@@ -36,16 +36,19 @@ from eyespot.types import NothingFound, Qrels, Run, quantity
 def datasheet(entries: Sequence[Labelled]) -> str:
     """The whole set in Markdown."""
     stands = [stands for one in entries for stands in one.stands]
-    people, hours = sorted({one.who for one in stands}), sum(one.seconds for one in stands) / 3600
+    people, times = sorted({one.who for one in stands}), [one.seconds for one in stands if one.seconds is not None]
+    hours, untimed = sum(times) / 3600, len(stands) - len(times)
     labelled, relevant = sum(len(one.labels) for one in entries), sum(sum(one.labels.values()) for one in entries)
     shared_by_two = [overlap for one in entries for overlap in overlaps(one.marks)]
     shared = sum(one.photos for one in shared_by_two)
     agreed = sum(one.both_yes + one.both_no for one in shared_by_two) / max(shared, 1)
+    time = f"{hours:.1f} hours, pauses left out; ${hours * WAGE:.2f} at ${WAGE:.2f} an hour" if times else "unknown"
+    time += f"; unknown of {untimed:,} of {quantity(len(stands), 'list')}" if untimed and times else ""
     facts = [
         ("queries", str(len(entries))),
         ("labelled pairs", f"{labelled}, of which {relevant} relevant"),
         ("annotators", f"{len(people)} ({', '.join(people)})"),
-        ("time", f"{hours:.1f} hours, pauses left out; ${hours * WAGE:.2f} at ${WAGE:.2f} an hour"),
+        ("time", time),
         ("labelled twice", f"{quantity(shared, 'pair')}, agreement {agreed:.1%}" if shared else "none"),
     ]
     rows = []

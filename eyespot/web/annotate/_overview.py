@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from eyespot.curate.annotate.agreement import differences
 from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.export import labelled
-from eyespot.curate.annotate.progress import IN_A_ROW, LabellingProgress
+from eyespot.curate.annotate.progress import IN_A_ROW, LabellingProgress, total_time
 from eyespot.curate.annotate.queries import AnnotationQuery
 
 TOLD = ("supercategory", "category", "iconic_group", "lingo", "visible", "feasible", "of_interest")
@@ -112,7 +112,7 @@ def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> li
         given = [row for row in rows if name in assigned.get(row.wanted.id, ())]
         stands = [one for row in rows for one in row.stands if one.who == name]
         finished = sum(row.state in ("done", "fix") for row in given)
-        sums = {"photos": sum(one.labelled for one in stands), "seconds": sum(one.seconds for one in stands)}
+        sums = {"photos": sum(one.labelled for one in stands), "seconds": total_time(stands)}
         found.append({"name": name, "assigned": len(given), "finished": finished, "queries": len(stands), **sums})
     return found
 
