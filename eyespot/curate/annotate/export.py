@@ -164,14 +164,11 @@ def write(store: AnnotationStore, entries: list[Labelled], out: Path) -> None:
         paths[photo.image] = paths.get(photo.image) or photo.path
     with whole_folder(out) as folder:
         queries.write(folder / QUERIES, (one.wanted for one in entries))
-        # The relevant pairs, with the columns of INQUIRE's own file
-        relevant = ((one.wanted.id, image) for one in entries for image, label in one.labels.items() if label)
-        rows = ((query, image, paths[image]) for query, image in relevant)
-        write_csv(folder / ANNOTATIONS, chain([("query_id", "image_id", "image_path")], rows))
-        # Every judged pair, with 1 or 0
-        judged = ((one.wanted.id, image, int(label)) for one in entries for image, label in one.labels.items())
-        labels_rows = ((query, image, paths[image], label) for query, image, label in judged)
-        write_csv(folder / LABELS, chain([("query_id", "image_id", "image_path", "relevant")], labels_rows))
+        # The relevant pairs, with the columns of INQUIRE's own file, and every judged pair, with 1 or 0
+        judged = [(one.wanted.id, id, paths[id], int(label)) for one in entries for id, label in one.labels.items()]
+        head = "query_id", "image_id", "image_path"
+        write_csv(folder / ANNOTATIONS, chain([head], (row[:3] for row in judged if row[3])))
+        write_csv(folder / LABELS, chain([(*head, "relevant")], judged))
         grades = {one.wanted.id: {image: int(label) for image, label in one.labels.items()} for one in entries}
         write_qrels(Qrels(grades), folder / QRELS)
         orders = {one.wanted.id: [photo.image for photo in one.photos] for one in entries}

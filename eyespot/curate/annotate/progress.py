@@ -175,14 +175,9 @@ def team_standing(
     down = descent((labels.get(one.image) for one in listed), singly=(one.image in singly for one in listed))
     if audit := auditing.last_standing(store, id):
         audit = replace(audit, together=None)  # what nobody of the audit found counts, too
-    time = total_time(each)
+    times = [one.seconds for one in each]
+    time = None if None in times else sum(filter(None, times))
     return _without_rest(LabellingProgress(id, TEAM, *counts, down, audit, time, store.ranked_depth(id)))
-
-
-def total_time(several: Sequence[LabellingProgress]) -> float | None:
-    """The seconds of all of them; None where those of one are not known."""
-    times = [one.seconds for one in several]
-    return None if None in times else sum(filter(None, times))
 
 
 def seconds(judgements: Iterable[Judgement], openings: Sequence[float] = ()) -> float | None:

@@ -183,7 +183,6 @@ def notes(made: RecosSteps) -> Iterator[str]:
     stand_ins = {record["subtask"]: record["stand_in"] for record in made.records if record.get("stand_in")}
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
     yield from _writing_notes(made.pipe, made.records)
-    # Captions that only a model or a rule has checked
     captions = made.captions()
     if unseen := [record for record in captions if not is_seen(record)]:
         waiting = sum(record.get("review") == UNDECIDED for record in unseen)
@@ -195,10 +194,8 @@ def notes(made: RecosSteps) -> Iterator[str]:
     surplus = {drop.record["image"] for one in made.done for drop in drops(one.folder) if drop.reason == SURPLUS}
     for version, kind in (("v0", "collect"), ("v1", "pair")):
         steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
-        records = [record for step in steps for record in step.records if record.get("version", "v0") == version]
-        came = {record["image"] for record in records}
-        lost = len(came - surplus - {record["image"] for record in made.captions(version)})
-        if lost:
+        came = {one["image"] for step in steps for one in step.records if one.get("version", "v0") == version}
+        if lost := len(came - surplus - {record["image"] for record in made.captions(version)}):
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
 
 

@@ -149,8 +149,7 @@ class Sealed(NamedTuple):
 
 def write_panel(folder: Path, sealed: Iterable[Sealed]) -> None:
     """Put it beside the queues, in place of an earlier one, whole."""
-    text = b"".join(line_of(one._asdict()) for one in sealed)
-    write_whole(folder / PANEL, lambda file: file.write(text))
+    write_whole(folder / PANEL, lambda file: file.writelines(line_of(one._asdict()) for one in sealed))
 
 
 def read_panel(folder: Path) -> dict[str, Sealed]:
@@ -167,8 +166,7 @@ def _sealed(made: FinishedSteps, triplets: Iterable[Record]) -> dict[str, Sealed
     judges, before = len(made.seats), before_last(made.hits, made.counted, made.pipe.lists)
     return {
         id: Sealed(id, one["kind"], one["question"], settle_votes(one, judges)[0], before.get(id), one["votes"])
-        for one in triplets
-        for id in [one["id"]]
+        for id, one in ((one["id"], one) for one in triplets)
     }
 
 
