@@ -212,8 +212,8 @@ def status(
         raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
     fields, lines = {}, []
     for query in queries:
-        costs = {one.who: {**one.as_json(), "cost": round(one.cost(wage), 2)} for one in query.stands}
-        together = None if query.team is None else query.team.as_json()
+        costs = {one.who: one.as_json(wage) for one in query.stands}
+        together = None if query.team is None else query.team.as_json(wage)
         criteria = {name: query.wanted.facts.get(name) or "open" for name in CRITERIA}
         about = {"text": query.wanted.text, "criteria": criteria, "listed": len(query.photos), "annotators": costs}
         fields[query.wanted.id] = {**about, "together": together, "faults": query.faults}
@@ -223,7 +223,7 @@ def status(
             down = one.descent
             where = "at the end" if one.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
             where += f", stopped at {down.stopped_at}" if down.stopped_at else ""
-            took = f"{one.seconds / 60:.0f} min, ${one.cost(wage):.2f}"
+            took = "time unknown" if one.seconds is None else f"{one.seconds / 60:.0f} min, ${one.cost(wage):.2f}"
             counts = f"{one.relevant} relevant of {one.labelled}"
             lines.append(f"  {one.who}: {counts}; {where}; still unseen: {unseen(one)}; {took}")
         lines += [f"  open problems: {'; '.join(query.faults)}"] if query.faults else []

@@ -21,7 +21,7 @@ from threading import Condition, Event, Lock
 from typing import Any, Generic, TypeVar, cast
 
 from eyespot.llms.errors import Busy, Halted, NoReply, RetryableError, ServerDown, StatusError, Unreachable
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, quantity
 
 LOG = logging.getLogger(__name__)
 MINUTE = 60.0
@@ -60,7 +60,7 @@ class RetryPolicy:
                     raise EyespotError(f"{trouble}; {way_out}") from None
                 else:
                     LOG.info("%s: %s, %d times; no further attempt", model, trouble.summary, attempt)
-                    raise NoReply(f"{trouble}, {attempt} times") from None
+                    raise NoReply(f"{trouble}, {quantity(attempt, 'attempt')}") from None
             sleep(seconds)
             attempt += 1
 

@@ -64,7 +64,7 @@ def test_the_body_as_sent_and_the_reply_stand_under_the_answer(pictures: list[Pa
     [
         ("words", [chat("Perhaps"), chat("It depends"), chat("Who knows")], ["Perhaps", "It depends", "Who knows"]),
         (None, [error(400, "bad image")], ["bad image"]),
-        (None, [error(500, "down")] * 2, ["down, 2 times"]),
+        (None, [error(500, "down")] * 2, ["down, 2 attempts"]),
         (None, [chat("I'm sorry, I can't help.")], ["I'm sorry, I can't help."]),
     ],
     ids=["failures", "refused", "down", "declined"],

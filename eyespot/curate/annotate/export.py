@@ -36,16 +36,19 @@ from eyespot.types import NothingFound, Qrels, Run, quantity
 def datasheet(entries: Sequence[Labelled]) -> str:
     """The whole set in Markdown."""
     stands = [stands for one in entries for stands in one.stands]
-    people, hours = sorted({one.who for one in stands}), sum(one.seconds for one in stands) / 3600
+    people, times = sorted({one.who for one in stands}), [one.seconds for one in stands if one.seconds is not None]
+    hours, untimed = sum(times) / 3600, len(stands) - len(times)
     labelled, relevant = sum(len(one.labels) for one in entries), sum(sum(one.labels.values()) for one in entries)
     shared_by_two = [overlap for one in entries for overlap in overlaps(one.marks)]
     shared = sum(one.photos for one in shared_by_two)
     agreed = sum(one.both_yes + one.both_no for one in shared_by_two) / max(shared, 1)
+    time = f"{hours:.1f} hours, pauses left out; ${hours * WAGE:.2f} at ${WAGE:.2f} an hour" if times else "unknown"
+    time += f"; unknown of {untimed:,} of {quantity(len(stands), 'list')}" if untimed and times else ""
     facts = [
         ("queries", str(len(entries))),
         ("labelled pairs", f"{labelled}, of which {relevant} relevant"),
         ("annotators", f"{len(people)} ({', '.join(people)})"),
-        ("time", f"{hours:.1f} hours, pauses left out; ${hours * WAGE:.2f} at ${WAGE:.2f} an hour"),
+        ("time", time),
         ("labelled twice", f"{quantity(shared, 'pair')}, agreement {agreed:.1%}" if shared else "none"),
     ]
     rows = []
@@ -161,14 +164,11 @@ def write(store: AnnotationStore, entries: list[Labelled], out: Path) -> None:
         paths[photo.image] = paths.get(photo.image) or photo.path
     with whole_folder(out) as folder:
         queries.write(folder / QUERIES, (one.wanted for one in entries))
-        # The relevant pairs, with the columns of INQUIRE's own file
-        relevant = ((one.wanted.id, image) for one in entries for image, label in one.labels.items() if label)
-        rows = ((query, image, paths[image]) for query, image in relevant)
-        write_csv(folder / ANNOTATIONS, chain([("query_id", "image_id", "image_path")], rows))
-        # Every judged pair, with 1 or 0
-        judged = ((one.wanted.id, image, int(label)) for one in entries for image, label in one.labels.items())
-        labels_rows = ((query, image, paths[image], label) for query, image, label in judged)
-        write_csv(folder / LABELS, chain([("query_id", "image_id", "image_path", "relevant")], labels_rows))
+        # The relevant pairs, with the columns of INQUIRE's own file, and every judged pair, with 1 or 0
+        judged = [(one.wanted.id, id, paths[id], int(label)) for one in entries for id, label in one.labels.items()]
+        head = "query_id", "image_id", "image_path"
+        write_csv(folder / ANNOTATIONS, chain([head], (row[:3] for row in judged if row[3])))
+        write_csv(folder / LABELS, chain([(*head, "relevant")], judged))
         grades = {one.wanted.id: {image: int(label) for image, label in one.labels.items()} for one in entries}
         write_qrels(Qrels(grades), folder / QRELS)
         orders = {one.wanted.id: [photo.image for photo in one.photos] for one in entries}

@@ -68,6 +68,7 @@ class LabellingProgress:
     """One person's labelling of one query.
 
     found_at_least: the share of all relevant photos that is found, by the upper end of the audit's interval.
+    seconds: None where the time of no mark is known, as of marks that were made elsewhere.
     ranked: how many photos at the head of the list were ranked out of all photos; None for the whole list.
     """
 
@@ -79,7 +80,7 @@ class LabellingProgress:
     relevant: int
     descent: Descent
     audit: Audited | None
-    seconds: float
+    seconds: float | None
     ranked: int | None = None
 
     @property
@@ -123,14 +124,14 @@ class LabellingProgress:
         every = relevant + hidden + (0 if self.audit is None else self.audit.later)
         return relevant / every if every else 1.0
 
-    def cost(self, wage: float = WAGE) -> float:
-        """What the time cost, at this wage an hour."""
-        return self.seconds / 3600 * wage
+    def cost(self, wage: float = WAGE) -> float | None:
+        """What the time cost, at this wage an hour, in whole cents; None if it is not known."""
+        return None if self.seconds is None else round(self.seconds / 3600 * wage, 2)
 
-    def as_json(self) -> dict[str, Any]:
-        """All of it as JSON has it."""
+    def as_json(self, wage: float = WAGE) -> dict[str, Any]:
+        """All of it as JSON has it, the cost at this wage an hour."""
         shares = {"found_at_least": self.found_at_least, "found_by_rank": self.found_by_rank}
-        derived = {"stopped": self.stopped, **shares, "cost": round(self.cost(), 2)}
+        derived = {"stopped": self.stopped, **shares, "cost": self.cost(wage)}
         audit = self.audit
         left = None if audit is None or audit.left is None else {**audit.left._asdict(), "text": str(audit.left)}
         plain = None if audit is None else {**asdict(audit), "left": left}
@@ -174,16 +175,17 @@ def team_standing(
     down = descent((labels.get(one.image) for one in listed), singly=(one.image in singly for one in listed))
     if audit := auditing.standing(store, id):
         audit = replace(audit, together=None)  # what nobody of the audit found counts, too
-    time = sum(one.seconds for one in each)
+    times = [one.seconds for one in each]
+    time = None if None in times else sum(filter(None, times))
     return _without_rest(LabellingProgress(id, TEAM, *counts, down, audit, time, store.ranked_depth(id)))
 
 
-def seconds(judgements: Iterable[Judgement], openings: Sequence[float] = ()) -> float:
+def seconds(judgements: Iterable[Judgement], openings: Sequence[float] = ()) -> float | None:
     """How long somebody looked, from the moments of their marks and the moments at which they opened the photos.
 
     Photos marked at the same moment, such as a page of them, took the gap before it. The first marks, and those after a
     pause, took the time since the photos were opened. If that is not known, or a pause as well, they count at the pace
-    of the rest; without a rest they count as no time.
+    of the rest. None without a rest.
     """
     photos = Counter(one.at for one in judgements)
     gaps = []
@@ -196,7 +198,7 @@ def seconds(judgements: Iterable[Judgement], openings: Sequence[float] = ()) -> 
         gaps.append((after - since, count))
     timed = [(gap, count) for gap, count in gaps if gap <= _longest(count)]
     if not timed:
-        return 0.0
+        return None if photos else 0.0
     spent, counted = sum(gap for gap, _ in timed), sum(count for _, count in timed)
     return spent * photos.total() / counted
 

@@ -200,10 +200,8 @@ def notes(made: RecosSteps) -> Iterator[str]:
     surplus = {drop.record["image"] for one in made.done for drop in drops(one.folder) if drop.reason == SURPLUS}
     for version, kind in (("v0", "collect"), ("v1", "pair")):
         steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
-        records = [record for step in steps for record in step.records if record.get("version", "v0") == version]
-        came = {record["image"] for record in records}
-        lost = len(came - surplus - {record["image"] for record in made.captions(version)})
-        if lost:
+        came = {one["image"] for step in steps for one in step.records if one.get("version", "v0") == version}
+        if lost := len(came - surplus - {record["image"] for record in made.captions(version)}):
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
 
 

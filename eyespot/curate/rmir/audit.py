@@ -155,8 +155,7 @@ class Sealed(NamedTuple):
 
 def write_panel(folder: Path, sealed: Iterable[Sealed]) -> None:
     """Put it beside the queues, in place of an earlier one, whole."""
-    text = b"".join(line_of(one._asdict()) for one in sealed)
-    write_whole(folder / PANEL, lambda file: file.write(text))
+    write_whole(folder / PANEL, lambda file: file.writelines(line_of(one._asdict()) for one in sealed))
 
 
 def read_panel(folder: Path) -> dict[str, Sealed]:

@@ -198,11 +198,12 @@ def pooled(
 ) -> Iterator[Outcome]:
     """The triplets that the panel is sure of, and those of photos near a query's target that no index found for it.
 
-    Only photos that answer some query are looked at, for they make up the pool (pooling as at TREC).
+    Only photos that answer some query are looked at, for they make up the pool (pooling as at TREC). Without the
+    earlier step `candidates` all that are near come, also those that an index found.
     """
     first = {one["query"]: one["id"] for one in sure if one["answers"]}
     targets = {one["candidate"] for one in sure if one["answers"]}
-    known = {(one["query"], one["candidate"]) for one in context.earlier["candidates"]}
+    known = {(one["query"], one["candidate"]) for one in context.earlier.get("candidates", ())}
     seeds = [seed for seed in context.earlier["seeds"] if seed["id"] in targets]
     spaces = settings.spaces or tuple(world.view().gallery.encoders)
     how = replace(found, images=settings.depth, texts=settings.depth, spaces=spaces, controls=0.0)

@@ -70,16 +70,21 @@ class FinishedSteps:
         return {one["id"]: one for one in (voted_on(judged.records) if judged else ()) if "pooled" in one}
 
     @cached_property
-    def unjudged(self) -> list[Record]:
-        """Triplets of photos among the first of the pool, by any encoder of the gallery, that nobody voted on."""
-        how = self.pipe.settings(POOLED) if self.pooled else PoolSettings()
-        earlier = {name: self.records(name) for name in ("seeds", "checked", "candidates")}
+    def nearest(self) -> list[Record]:
+        """A triplet for each photo of the pool that is among the first of a query, by any encoder of the gallery."""
+        how = next((self.pipe.settings(POOLED) for one in self.done if one.step.name == POOLED), PoolSettings())
+        earlier = {name: self.records(name) for name in ("seeds", "checked")}
         context = Context(POOLED, 0, lambda _prompt: {}, no_progress, earlier)
-        judged = {(one["query"], one["candidate"]) for one in self.triplets}
         queries = {one["id"] for one in self.queries}
         sure = [one for one in self.sure if one["query"] in queries]
         found = (one.record for one in pooled(self.pipe.world, how, self.pipe.settings("candidates"), sure, context))
-        return [one for one in found if "votes" not in one and (one["query"], one["candidate"]) not in judged]
+        return [one for one in found if "votes" not in one]
+
+    @cached_property
+    def unjudged(self) -> list[Record]:
+        """Those of `nearest` that nobody voted on."""
+        judged = {(one["query"], one["candidate"]) for one in (*self.triplets, *self.controls)}
+        return [one for one in self.nearest if (one["query"], one["candidate"]) not in judged]
 
     @cached_property
     def controls(self) -> list[Record]:

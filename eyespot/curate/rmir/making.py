@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from eyespot.curate.rmir import audit, demonstration, files, questions
@@ -197,10 +198,10 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
         yield _agreement(made)
     yield _thresholds(made)
     queries = made.in_split(TEST) or made.queries
-    shortcuts_rows = [[one.way, *(f"{one.recall[k]:.1%}" for k in CUTOFFS)] for one in found]
-    which = TEST if made.in_split(TEST) else "all"
+    shortcuts_rows = [[one.way, *(f"{fmean(one.by_query[k]):.1%}" for k in CUTOFFS)] for one in found]
     note = (
-        f"By {made.pipe.lists.space}, over the pool of {len(made.pool):,}, on {len(queries):,} queries ({which}). "
+        f"By {made.pipe.lists.space}, over the pool of {len(made.pool):,}, "
+        f"on {len(queries):,} queries ({TEST if made.in_split(TEST) else 'all'}). "
         "Where one half alone does as well as both, nothing has to be reasoned over both."
     )
     yield CardTable("Shortcuts: targets found by", ["asked with", *(f"R@{k}" for k in CUTOFFS)], shortcuts_rows, note)
@@ -209,8 +210,7 @@ def tables(made: FinishedSteps, found: Sequence[Shortcut]) -> Iterator[CardTable
 
 def _rules(made: FinishedSteps) -> CardTable:
     """How many of the questions on which there is a verdict break each rule; one may break several."""
-    lost = [one.record for one in drops(made.of("checked").folder)]
-    failing = Counter(name for one in lost for name in one.get("failing", {}))
+    failing = Counter(name for one in drops(made.of("checked").folder) for name in one.record.get("failing", {}))
     counts = made.of("checked").counts
     checked = counts.came - counts.failed - counts.dropped.get(questions.DECLINED, 0)
     rows = [[name, failing[name], _share(failing[name], checked)] for name in made.pipe.settings("checked").rules]
@@ -221,8 +221,7 @@ def _rules(made: FinishedSteps) -> CardTable:
 
 def _judges(made: FinishedSteps) -> CardTable:
     """How each judge votes, beside the others: one that says yes too often shows."""
-    judges = len(made.seats)
-    majority = {one["id"]: settle_votes(one, judges)[0] for one in made.triplets}
+    majority = {one["id"]: settle_votes(one, len(made.seats))[0] for one in made.triplets}
     votes: dict[str, list[tuple[str, str]]] = {seat: [] for seat in made.seats}
     for one in made.triplets:
         for vote in one["votes"]:
@@ -254,10 +253,8 @@ def _agreement(made: FinishedSteps) -> CardTable:
 
 def _thresholds(made: FinishedSteps) -> CardTable:
     scores = [one["tsr"] for one in made.queries]
-    steps = [at / 10 for at in range(10)]
-    rows = [[f"{least:.1f}", sum(score > least for score in scores)] for least in steps]
-    threshold = made.pipe.settings("split").threshold
-    judges = len(made.seats)
+    rows = [[f"{at / 10:.1f}", sum(score > at / 10 for score in scores)] for at in range(10)]
+    threshold, judges = made.pipe.settings("split").threshold, len(made.seats)
     failed = sum(len(hit["votes"]) < judges for query in made.queries for hit in made.hits.get(query["id"], []))
     note = (
         f"Reliability (TSR) of {len(scores):,} queries; those over {threshold:g} test. "

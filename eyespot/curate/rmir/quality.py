@@ -28,7 +28,6 @@ from eyespot.curate.rmir.audit import (
     read_panel,
     said_in,
 )
-from eyespot.curate.rmir.candidates import PoolSettings
 from eyespot.curate.rmir.files import FinishedSteps
 from eyespot.curate.rmir.panel import ABSTAIN, TEST, TRAIN, TRUE, settle_votes
 from eyespot.gallery.groups.near_duplicates import Near, first_of_family, near_duplicates
@@ -42,7 +41,6 @@ from eyespot.types import Composer, Mask, Query, Vectors, quantity
 
 CUTOFFS = (1, 10, 20, 50)
 K = 20  # the first places that Recall@20 looks at
-DEPTH = PoolSettings().depth
 LARGE = 10  # a pool of this many times K leaves a random order a Recall@K of a tenth
 RANDOM = "a random order"
 DESCRIBED = "the target's description"  # an upper end: what can be found once everything has been reasoned
@@ -54,11 +52,6 @@ class Shortcut:
 
     way: str
     by_query: dict[int, list[float]]
-
-    @property
-    def recall(self) -> dict[int, float]:
-        """Its mean."""
-        return {k: float(np.mean(shares)) for k, shares in self.by_query.items()}
 
 
 def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
@@ -87,13 +80,14 @@ def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mappin
     """The queries' vectors, (queries, dim), by what is asked with; both as in a search by both."""
     words = world.texts([one["question"] for one in queries], space)
     pictures = world.vectors([rows[one["image"]] for one in queries], space)
+    both: Vectors
     encoder = world.collection(space).encoder
     if isinstance(encoder, Composer):
         # Picture and question as one input, by an encoder that reads them so
         facts = world.view(space).facts([rows[one["image"]] for one in queries])
         pairs = zip(facts, queries, strict=True)
         composed = [Query.composed(Path(str(photo["path"])), one["question"]) for photo, one in pairs]
-        both = embed(composed, world.collection(space).encoder)
+        both = embed(composed, encoder)
     else:
         both = words + pictures
         both /= np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-6)
@@ -189,14 +183,25 @@ def quality_checks(made: FinishedSteps, found: Sequence[Shortcut], audit: Path |
     text += "; apart_targets = true of the step split leaves such training queries out." if shared else "."
     if tests and made.in_split(TRAIN):  # without either nothing can be shared, and nothing is shown
         yield QualityCheck("Training answers", "amber" if shared else "green", text)
-    missing = len(made.unjudged)
-    text = f"{missing:,} photos of the first {DEPTH} of the pool, over {len(made.queries):,} queries, were not judged."
-    level = level_of(1 - missing / max(1, DEPTH * len(made.queries)), 0.8, 0.99)
-    yield QualityCheck("Unjudged photos", level, text)
+    yield unjudged_check(made)
     yield from panel_checks(made.triplets, made.seats, made.controls)
     yield control_check(made.controls, made.triplets, len(made.seats))
     yield audit_check(made, audit)
     yield licence_check([made.attributions.get(id, {}).get("licence") for id in made.pool])
+
+
+def unjudged_check(made: FinishedSteps) -> QualityCheck:
+    """How many photos near the targets were not judged; beside judged ones, how many answers they hide at most."""
+    missing, pooled = len(made.unjudged), len(made.pooled)
+    share = missing / max(1, len(made.nearest))
+    text = f"{missing:,} of {quantity(len(made.nearest), 'photo')} of the pool nearest to a target were not judged"
+    if missing and pooled:  # most of them are no answers; those judged from the same lists say how many may be
+        _, high = wilson(sum(one["answers"] for one in made.sure if "pooled" in one), pooled)
+        hidden, known = missing * high, sum(len(one["targets"]) for one in made.queries)
+        share = hidden / (hidden + known)
+        text += f"; of {pooled:,} judged from these lists at most {high:.1%} answer: at most {hidden:.0f} answers are"
+        text += f" missing beside {known:,} targets"
+    return QualityCheck("Unjudged photos", level_of(1 - share, 0.8, 0.99), f"{text}.")
 
 
 # -- shortcuts ------------------------------------------------------------------------------------------------------
@@ -220,11 +225,10 @@ def shortcut_check(shortcuts: Sequence[Shortcut]) -> QualityCheck:
         parts.append(f"{way} {100 * over.mean:+.1f} points ({100 * over.low:+.1f} to {100 * over.high:+.1f})")
         if over.low > 0:
             level = "red" if short.low <= 0 else "amber" if level == "green" else level
-    if np.mean(baseline) > 0.5:
-        level = "red"
     parts.append(f"{DESCRIBED} {100 * described.mean:+.1f} points")
     text = f"R@{K} beside that of a random order, {np.mean(baseline):.1%}: {', '.join(parts)}."
     if np.mean(baseline) > 0.5:
+        level = "red"
         text += " The pool is so small that a random order finds most: nothing follows from this."
     elif Estimate.of(np.subtract(both, baseline).tolist()).low <= 0:
         if described.low > 0:
@@ -246,8 +250,7 @@ def panel_checks(
         [{vote["judge"]: vote["verdict"] for vote in one["votes"]} for one in some] for some in (triplets, controls)
     )
     count = effective_judges(votes, seats, on_controls)
-    text = f"{count:.1f} of {len(seats)} differ from each other in what they doubt, and in their errors on controls"
-    text += f" (at least {JUDGES[1]:g})."
+    text = f"{count:.1f} of {len(seats)} differ in what they doubt and in errors on controls (at least {JUDGES[1]:g})."
     yield QualityCheck("Effective number of judges", level_of(round(count, 1), *JUDGES), text)
     ratings = Ratings.of((one["id"], vote["judge"], vote["verdict"]) for one in triplets for vote in one["votes"])
     alpha = krippendorff_alpha(ratings.without(ABSTAIN)) if len(seats) > 1 and triplets else None

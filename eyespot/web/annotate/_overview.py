@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlencode
@@ -103,17 +103,17 @@ class Overview:
             return [self._rows[id][1] for id in ids]
 
 
-def people_of(rows: Iterable[OverviewRow], assigned: dict[str, list[str]]) -> list[dict[str, Any]]:
+def people_of(rows: Sequence[OverviewRow], assigned: dict[str, list[str]]) -> list[dict[str, Any]]:
     """How far everybody is who labels or is to label, by name: `finished` are of the `assigned` queries."""
-    rows = list(rows)
     names = {who for row in rows for who in (*row.people, *assigned.get(row.wanted.id, ()))}
     found = []
     for name in sorted(names, key=str.casefold):
-        given = [row for row in rows if name in assigned.get(row.wanted.id, ())]
+        done = [row.state in ("done", "fix") for row in rows if name in assigned.get(row.wanted.id, ())]
         stands = [one for row in rows for one in row.stands if one.who == name]
-        finished = sum(row.state in ("done", "fix") for row in given)
-        sums = {"photos": sum(one.labelled for one in stands), "seconds": sum(one.seconds for one in stands)}
-        found.append({"name": name, "assigned": len(given), "finished": finished, "queries": len(stands), **sums})
+        times = [one.seconds for one in stands]
+        seconds = None if None in times else sum(filter(None, times))
+        sums = {"photos": sum(one.labelled for one in stands), "seconds": seconds}
+        found.append({"name": name, "assigned": len(done), "finished": sum(done), "queries": len(stands), **sums})
     return found
 
 

@@ -192,16 +192,17 @@ def marks(times: list[float]) -> list[Judgement]:
         # five pages of 120 photos, 90 seconds each, then a night, then another page
         ([at for at in (90.0, 180.0, 270.0, 360.0, 450.0, 40_000.0) for _ in range(120)], [], 6 * 90),
         # one page alone: unknown without the opening, and a pause where the page was open overnight
-        ([100.0] * 120, [], 0),
+        ([100.0] * 120, [], None),
         ([100.0] * 120, [10.0], 90),
-        ([40_000.0] * 120, [10.0], 0),
+        ([40_000.0] * 120, [10.0], None),
+        ([], [10.0], 0),
         ([40_000.0] * 120, [10.0, 39_940.0], 60),
         # 10 s for the first photo, 4 and 6 for the next two, reload or not; 8 after the night
         ([10.0, 14.0, 20.0, 9008.0], [0.0, 12.0, 9000.0], 10 + 4 + 6 + 8),
     ],
-    ids=["pauses", "pages", "no opening", "an opening", "overnight", "opened again", "between marks"],
+    ids=["pauses", "pages", "no opening", "an opening", "overnight", "no mark", "opened again", "between marks"],
 )
-def test_pauses_are_not_paid_for(times: list[float], openings: list[float], spent: float) -> None:
+def test_pauses_are_not_paid_for(times: list[float], openings: list[float], spent: float | None) -> None:
     assert seconds(marks(times), openings) == pytest.approx(spent)
 
 
@@ -209,7 +210,7 @@ def test_the_standing_of_a_page_marked_at_once_has_its_time(at: AnnotationStore)
     at.open_page("q", "ada", 90.0)
     at.mark("q", "ada", {str(n): NO for n in range(20)})
     found = standing(at, "q", "ada")
-    assert found.seconds == pytest.approx(90, abs=1) and found.cost(36.0) == pytest.approx(0.9, abs=0.02)
+    assert found.seconds == pytest.approx(90, abs=1) and found.as_json(36.0)["cost"] == pytest.approx(0.9, abs=0.02)
     assert at.openings("q", "bob") == []
 
 

@@ -42,6 +42,7 @@ from eyespot.curate.rmir.quality import (
     panel_checks,
     shortcut_check,
     shortcuts,
+    unjudged_check,
     validity_check,
 )
 from eyespot.pipelines import Context, Record, Records
@@ -238,6 +239,20 @@ def test_what_is_in_doubt_is_left_out_of_that_ranking_when_scored(per_query: Fin
     assert task.excluded(dam["id"]) >= {fish} and fish not in task.excluded(water["id"])
 
 
+def test_unjudged_photos_are_a_share_of_those_among_the_first(tmp_path: Path, per_query: FinishedSteps) -> None:
+    """Five photos answer; a query's own photo is not among its first: 5, 4, 4 and 4, of which 2, 3, 2 and 3 are judged.
+
+    A step `pooled` that finds nothing new looks as deep as it is set to: the first photo of each query has its vote.
+    """
+    shallow = {"confident": 'least = 0.75\ndoubt = "query"', "split": "threshold = -0.1", "pooled": "depth = 1"}
+    made = disagreeing.made(disagreeing.recipe(tmp_path, per_query.pipe.world.gallery, **shallow), tmp_path)
+
+    assert (len(per_query.unjudged), len(per_query.nearest)) == (7, 17)
+    assert unjudged_check(per_query).level == "red"  # 41 %
+    assert (made.pooled, len(made.unjudged), len(made.nearest)) == ({}, 0, 4)
+    assert unjudged_check(made).level == "green"
+
+
 @pytest.mark.parametrize("votes", ["tttt", "ttff"])
 def test_photos_of_the_pool_that_no_list_has_are_judged(
     tmp_path: Path, per_query: FinishedSteps, monkeypatch: pytest.MonkeyPatch, votes: str
@@ -256,6 +271,9 @@ def test_photos_of_the_pool_that_no_list_has_are_judged(
         of_query = {image for query, image in new if query == id}
         answered = set(query["targets"]) if votes == "tttt" else set(made.unknown.get(id, ()))
         assert of_query <= answered and set(query["targets"]) >= set(before[id]["targets"])
+    vars(made)["unjudged"] = made.nearest[:3]  # 7 of 7 judged ones answer beside 12 targets, or none beside 5
+    numbers = [3, 17, 7, 100.0, 3, 12] if votes == "tttt" else [3, 17, 7, 35.4, 1, 5]
+    assert [float(one) for one in re.findall(r"\d+(?:\.\d+)?", unjudged_check(made).text)] == numbers
 
 
 def test_mteb_gets_no_grade_that_it_would_take_for_a_wrong_picture(per_query: FinishedSteps) -> None:
@@ -269,10 +287,13 @@ def test_mteb_gets_no_grade_that_it_would_take_for_a_wrong_picture(per_query: Fi
 
 def test_shortcuts_do_not_rank_what_is_in_doubt(per_query: FinishedSteps) -> None:
     """By chance: the pool has 6 photos; inputs and photos in doubt leave."""
-    chance = next(one for one in shortcuts(per_query, per_query.queries) if one.way == "a random order").recall[1]
+    chance = next(one for one in shortcuts(per_query, per_query.queries) if one.way == "a random order").by_query[1]
     pool = set(per_query.pool)
     left = [len(pool & {q["image"], *per_query.unknown.get(q["id"], [])}) for q in per_query.queries]
-    assert chance == pytest.approx(sum(1 / (len(pool) - count) for count in left) / len(left)) and max(left) == 2
+    assert (
+        sum(chance) / len(chance) == pytest.approx(sum(1 / (len(pool) - count) for count in left) / len(left))
+        and max(left) == 2
+    )
 
 
 # -- confidence and reliability of votes --------------------------------------------------------------------------
