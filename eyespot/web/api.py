@@ -17,7 +17,7 @@ from eyespot.types import Judgement, Query as Asking, UsageError
 from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, items_of, read_cursor, with_probability
 from eyespot.web._judging import Mark, judge_key_of, judge_of, judged_now, judged_together, take_back
 from eyespot.web._problems import Problem, leads_to
-from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, query_of
+from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, filter_params, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
@@ -69,8 +69,10 @@ def search(state: State, person: Reader, given: Given, cursor: Cursor = None, li
 
 
 @router.get("/items", tags=["items"])
-def items(state: State, given: Given, cursor: Cursor = None, limit: Limit = PAGE) -> Response:
-    """The gallery's items in its own order, under a filter; what is searched for has no part."""
+def items(
+    state: State, given: Annotated[SearchParams, Depends(filter_params)], cursor: Cursor = None, limit: Limit = PAGE
+) -> Response:
+    """The gallery's items in its own order, under a filter."""
     snapshot = state.snapshots.current(given.encoder)
     _, seen = read_cursor(cursor) if cursor else ("", 0)
     rows = (seen + np.flatnonzero(state.searches.mask(given, snapshot)[seen:])[: limit + 1]).tolist()

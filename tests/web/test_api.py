@@ -138,6 +138,8 @@ def test_items_come_in_pages_and_one_by_one_and_tell_nothing_above_the_root(clie
     one = first["items"][0]
     assert client.get(f"/v1/items/{one['id']}").json() == one
     assert str(gallery.parent) not in answer.text and '"path":"photos/004.jpg"' in answer.text
+    searched = ({"q": "stripes"}, {"verdict": "yes"}, {"feedback": "mine"}, {"likely": 0.5}, {"grouped": "true"})
+    assert [client.get("/v1/items", params=one).status_code for one in searched] == [422] * 5
 
 
 def test_columns_have_labels_with_counts_and_the_span_of_dates_and_places(client: TestClient) -> None:
