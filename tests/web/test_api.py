@@ -168,6 +168,14 @@ def test_a_csv_has_neither_formulas_nor_unless_asked_positions_and_owners(client
     assert not [text for row in whole for text in row.values() if text.startswith(("=", "+", "-", "@"))]
 
 
+def test_a_csv_names_the_reasons_of_a_hit_by_their_codes(client: TestClient, search: Ask) -> None:
+    found = search(q="heron", limit=500)
+    table = client.get(f"/v1/runs/{found['run']}", params={"format": "csv"}).text
+    told = {row["id"]: row["why"] for row in csv.DictReader(io.StringIO(table))}
+    assert told == {hit["id"]: ", ".join(one["code"] for one in hit.get("why", [])) for hit in found["items"]}
+    assert any("," in one for one in told.values())
+
+
 def test_a_summary_counts_the_first_hits(client: TestClient, run: str) -> None:
     page = client.get(run.replace("/v1/runs", "/summary"), headers={"Accept": "text/html"}).text
     text = " ".join(re.sub("<[^>]+>", " ", page).split())
@@ -182,6 +190,7 @@ def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_pa
         client.post("/v1/judgements", json={**about, "verdict": "no", "rank": 1, "by": "bob"})
         back = client.delete("/v1/judgements", params=about)
         hits = client.get(f"/v1/runs/{found['run']}").json()["items"]
+        topic = client.get(f"/v1/runs/{found['run']}", params={"format": "trec"}).text.split()[0]
         page = client.get("/?q=stripes", headers={"Accept": "text/html"}).text
         judgements = client.get("/v1/judgements", params={"q": "stripes"}).json()["judgements"]
         of_others = client.get("/v1/judgements", params={"q": "spots"}).json()["judgements"]
@@ -190,6 +199,7 @@ def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_pa
 
     assert (back.status_code, back.json()["failure"], back.json()["rank"]) == (200, "withdrawn", 1)
     assert hits[0]["verdict"] is None and "data-verdict=" not in page
+    assert {one["query"] for one in judgements} == {topic}  # a run and its judgements are of the same topic
     assert [(one["by"], one["grade"], one["failure"]) for one in judgements] == [
         ("person:visitor", 1, ""),
         ("person:bob", 0, ""),
