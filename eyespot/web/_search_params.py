@@ -82,7 +82,7 @@ def from_form(model: type[Model]) -> type[Model]:
 
 
 @from_form
-class FilterParams(FilterSettings):
+class Filters(FilterSettings):
     """Which photos, and of which space."""
 
     # An address has a cursor and more beside it; FastAPI wants the validator of a query when it builds its own
@@ -95,10 +95,10 @@ class FilterParams(FilterSettings):
 
 
 @from_form
-class SearchParams(FilterParams, SharedSearchSettings):
+class SearchParams(Filters, SharedSearchSettings):
     """A search; every part may be left out, but not words, picture and `like` together."""
 
-    model_config = FilterParams.model_config
+    model_config = Filters.model_config
 
     q: Words = Field(default=None, description='Words, with weights and minus: "2:heron + water - people".')
     picture: Digest = Field(default=None, description="A picture to search with, by what /v1/pictures gave for it.")
@@ -116,9 +116,7 @@ class SearchParams(FilterParams, SharedSearchSettings):
 
     def without(self, *names: str) -> SearchParams:
         """The same with these parameters as they are unasked."""
-        usual = {name: type(self).model_fields[name].default for name in names}
-        same = all(getattr(self, name) == value for name, value in usual.items())
-        return self if same else self.model_copy(update=usual)
+        return self.model_copy(update={name: type(self).model_fields[name].default for name in names})
 
     @property
     def whole(self) -> SearchParams:
@@ -157,22 +155,14 @@ class SearchParams(FilterParams, SharedSearchSettings):
         return [pair for pair in parse_qsl(self.address()) if pair[0] not in without]
 
 
-def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> SearchParams:
-    """A search, out of the parameters of an address; as a dependency others may stand beside it.
-
-    `Problem` for a search within a list by whoever may not see lists.
-    """
+def allowed(request: Request, given: Annotated[SearchParams, Query()]) -> SearchParams:
+    """A search, out of the parameters of an address; `Problem` within a list for whoever may not see lists."""
     if given.list is not None and person_of(request).role < Role.ANNOTATOR:
         raise Problem(403, "searching within a list needs a token of the role annotator; leave out `list`")
     return given
 
 
-def filter_params(request: Request, given: Annotated[FilterParams, Query()]) -> SearchParams:
-    """A filter, out of the parameters of an address, as a search for nothing."""
-    return search_params(request, SearchParams.model_validate(given.model_dump()))
-
-
-Given = Annotated[SearchParams, Depends(search_params)]
+Given = Annotated[SearchParams, Depends(allowed)]
 
 
 MAILERS = re.compile("utm_.+|mtm_.+|mc_[ce]id|[a-z]+clid")  # what mailers and social networks add to a link

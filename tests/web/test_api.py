@@ -255,6 +255,23 @@ def test_bad_requests_cost_one_sentence(client: TestClient, params: dict[str, An
     assert answer.json()["detail"] and answer.json()["status"] == status
 
 
+BODIES = {
+    "lists": {"name": "herons", "items": []},
+    "judgements": {"q": "stripes", "item": "x", "verdict": "yes"},
+    "judgements/several": {"q": "stripes", "marks": [{"item": "x", "verdict": "yes"}]},
+    "clicks": {"q": "stripes", "item": "x", "like": True},
+    "runs/x/rerank": {"judge": "quick", "most": 3},
+    "search": {"queries": ["stripes"]},
+}
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_body_with_an_unknown_field_is_refused(client: TestClient, path: str) -> None:
+    """Under another name `most` would limit nothing, and `rank` or `items` would be lost."""
+    answer = client.post(f"/v1/{path}", json={**BODIES[path], "other": 1})
+    assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (422, "other")
+
+
 def test_a_summary_counts_months_by_their_names_and_what_has_no_date_apart() -> None:
     days = ["2020-01-05T10:00:00", "2021-12-31", None, "2020-01-31"]
     found = summary_of([{"taken": day} for day in days], ())
