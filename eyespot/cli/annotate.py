@@ -266,7 +266,7 @@ def export(
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
-    """Write the labelled set: INQUIRE's CSV files, qrels, the lists, Label Studio's JSON, and a datasheet."""
+    """Write the labelled set: INQUIRE's CSV files, qrels, the lists, and a datasheet."""
     from eyespot.curate.annotate.export import every, flawless, without_photos, write
 
     with open_store(gallery) as store:

@@ -75,8 +75,8 @@ def filter_notes(settings: FilterSettings | Condition, mask_of: Callable[[Condit
     else:
         dated, placed = bool(settings.after or settings.before), bool(settings.near)
     if dated and (count := int(mask_of(undated()).sum())):
-        have = quantity(count, "photo has", "photos have")
-        notes.append(Note("undated", f"{have} no date, which the filter by date needs; see --undated"))
+        have = f"{quantity(count, 'photo has', 'photos have')} no date, which the filter by date needs"
+        notes.append(Note("undated", f"{have}; undated photos have a filter of their own"))
     unplaced = Condition('"latitude" IS NULL', ("latitude",))
     if placed and (count := int(mask_of(unplaced).sum())):
         have = quantity(count, "photo has", "photos have")

@@ -21,7 +21,7 @@ PROMPT = hashlib.sha256(QUESTION.encode()).hexdigest()[:16]  # as at the termina
 NOBODY = "visitor"
 
 
-class Mark(BaseModel):
+class Mark(BaseModel, extra="forbid"):
     """A verdict on one of several items; null takes it back."""
 
     item: str = Field(max_length=500)

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.json_schema import JsonSchemaValue
 
 from eyespot.search import query_language
-from eyespot.settings.search import SharedSearchSettings
+from eyespot.settings.search import FilterSettings, SharedSearchSettings
 from eyespot.types import Query as Asking, Term, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._security import person_of
@@ -82,19 +82,28 @@ def from_form(model: type[Model]) -> type[Model]:
 
 
 @from_form
-class SearchParams(SharedSearchSettings):
-    """A search; every part may be left out, but not words, picture and `like` together."""
+class Filters(FilterSettings):
+    """Which photos, and of which space."""
 
     # An address has a cursor and more beside it; FastAPI wants the validator of a query when it builds its own
     model_config = ConfigDict(extra="ignore", defer_build=False)
+
+    label: Names = Field(default=(), description=FilterSettings.model_fields["label"].description)
+    region: str | None = Field(default=None, description="Only photos in a region of the map, as its lasso gives it.")
+    list: Name = Field(default=None, description="Only the photos of this list, by its id or name.")
+    encoder: str | None = Field(default=None, description=SharedSearchSettings.model_fields["encoder"].description)
+
+
+@from_form
+class SearchParams(Filters, SharedSearchSettings):
+    """A search; every part may be left out, but not words, picture and `like` together."""
+
+    model_config = Filters.model_config
 
     q: Words = Field(default=None, description='Words, with weights and minus: "2:heron + water - people".')
     picture: Digest = Field(default=None, description="A picture to search with, by what /v1/pictures gave for it.")
     like: Names = Field(default=(), description="More like these: ids of items; may be repeated.")
     unlike: Names = Field(default=(), description="Not these, and less like them: ids of items; may be repeated.")
-    label: Names = Field(default=(), description=SharedSearchSettings.model_fields["label"].description)
-    region: str | None = Field(default=None, description="Only photos in a region of the map, as its lasso gives it.")
-    list: Name = Field(default=None, description="Only the photos of this list, by its id or name.")
     verdict: Tab = Field(default=None, description="Only the photos with this verdict of yours, or with none.")
     whose: Literal["everybody"] | None = Field(default=None, description="By everybody's verdicts, not by yours alone.")
 
@@ -105,9 +114,7 @@ class SearchParams(SharedSearchSettings):
 
     def without(self, *names: str) -> SearchParams:
         """The same with these parameters as they are unasked."""
-        usual = {name: type(self).model_fields[name].default for name in names}
-        same = all(getattr(self, name) == value for name, value in usual.items())
-        return self if same else self.model_copy(update=usual)
+        return self.model_copy(update={name: type(self).model_fields[name].default for name in names})
 
     @property
     def whole(self) -> SearchParams:
@@ -146,17 +153,14 @@ class SearchParams(SharedSearchSettings):
         return [pair for pair in parse_qsl(self.address()) if pair[0] not in without]
 
 
-def search_params(request: Request, given: Annotated[SearchParams, Query()]) -> SearchParams:
-    """A search, out of the parameters of an address; as a dependency others may stand beside it.
-
-    `Problem` for a search within a list by whoever may not see lists.
-    """
+def allowed(request: Request, given: Annotated[SearchParams, Query()]) -> SearchParams:
+    """A search, out of the parameters of an address; `Problem` within a list for whoever may not see lists."""
     if given.list is not None and person_of(request).role < Role.ANNOTATOR:
         raise Problem(403, "searching within a list needs a token of the role annotator; leave out `list`")
     return given
 
 
-Given = Annotated[SearchParams, Depends(search_params)]
+Given = Annotated[SearchParams, Depends(allowed)]
 
 
 MAILERS = re.compile("utm_.+|mtm_.+|mc_[ce]id|[a-z]+clid")  # what mailers and social networks add to a link

@@ -29,7 +29,7 @@ from eyespot.web._settings import Access, Role, ServerSettings, User, digest_of
 
 COOKIE, NAME_COOKIE = "eyespot", "eyespot_name"
 OPEN = re.compile(
-    r"/(healthz|readyz|login|static/[^/]*|shared/[A-Za-z0-9_-]{43}(/[0-9]+-(320|1600)\.jpg|/open|/photos\.zip)?)"
+    r"/(healthz|readyz|login|static/[^/]*|shared/[A-Za-z0-9_-]+(/[0-9]+-(320|1600)\.jpg|/open|/photos\.zip)?)"
 )  # what anybody may see, the last with the token of a list in the address
 SAFE = ("GET", "HEAD", "OPTIONS")
 BODY = 1 << 20  # bytes of a request that is not an upload

@@ -17,7 +17,7 @@ from eyespot.types import Judgement, Query as Asking, UsageError
 from eyespot.web._items import cursor_of, existing_row, item_of, items_by_id, items_of, read_cursor, with_probability
 from eyespot.web._judging import Mark, judge_key_of, judge_of, judged_now, judged_together, take_back
 from eyespot.web._problems import Problem, leads_to
-from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Tab, Words, query_of
+from eyespot.web._search_params import PAGE, Digest, Filters, Given, Name, SearchParams, Tab, Words, allowed, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, State
@@ -69,11 +69,14 @@ def search(state: State, person: Reader, given: Given, cursor: Cursor = None, li
 
 
 @router.get("/items", tags=["items"])
-def items(state: State, given: Given, cursor: Cursor = None, limit: Limit = PAGE) -> Response:
-    """The gallery's items in its own order, under a filter; what is searched for has no part."""
-    snapshot = state.snapshots.current(given.encoder)
+def items(
+    request: Request, state: State, given: Annotated[Filters, Query()], cursor: Cursor = None, limit: Limit = PAGE
+) -> Response:
+    """The gallery's items in its own order, under a filter."""
+    params = allowed(request, SearchParams.model_validate(given.model_dump()))
+    snapshot = state.snapshots.current(params.encoder)
     _, seen = read_cursor(cursor) if cursor else ("", 0)
-    rows = (seen + np.flatnonzero(state.searches.mask(given, snapshot)[seen:])[: limit + 1]).tolist()
+    rows = (seen + np.flatnonzero(state.searches.mask(params, snapshot)[seen:])[: limit + 1]).tolist()
     found = [item_of(one) for one in snapshot.facts(rows[:limit])]
     return JSONResponse({"items": found, "next": f"items.{rows[limit - 1] + 1}" if len(rows) > limit else None})
 
@@ -207,7 +210,7 @@ class ItemTarget(QueryTarget):
     item: str = Field(max_length=500)
 
 
-class VerdictRequest(ItemTarget):
+class VerdictRequest(ItemTarget, extra="forbid"):
     """A verdict on one picture for words, a picture, or both."""
 
     verdict: Literal["yes", "no", "doubt"]
@@ -229,7 +232,7 @@ def judge(state: State, person: Annotator, body: VerdictRequest) -> Response:
     return JSONResponse(_judgement_fields(made), 201)
 
 
-class SeveralVerdicts(QueryTarget):
+class SeveralVerdicts(QueryTarget, extra="forbid"):
     """Verdicts on several pictures for words, a picture, or both."""
 
     marks: list[Mark] = Field(min_length=1, max_length=500)
@@ -287,7 +290,7 @@ def _judgement_fields(one: Judgement) -> dict[str, Any]:
     return facts | verdict | {"failure": one.failure}
 
 
-class ClickRequest(ItemTarget):
+class ClickRequest(ItemTarget, extra="forbid"):
     """More like an item, or not it, for words, a picture, or both; null takes it back."""
 
     like: bool | None = Field(description="true: more like it; false: not it; null: takes the click back.")

@@ -26,6 +26,7 @@ from starlette.responses import StreamingResponse
 
 from eyespot.formats.albums import file_names
 from eyespot.formats.exporting import tells_too_much
+from eyespot.ledger.judgements import query_digest
 from eyespot.photos.names import real_name
 from eyespot.search.contact_sheet import Tile, html_pieces
 from eyespot.storage.tables import csv_bytes
@@ -115,6 +116,8 @@ def download(
     hits = []
     for item in items:
         fields = readable_fields(item, all_columns)
+        if format != "json" and "why" in fields:
+            fields["why"] = ", ".join(one["code"] for one in fields["why"])
         verdict = verdict_of(verdicts.get(item["id"]))
         hits.append({"rank": fields.pop("rank"), "id": fields.pop("id"), "verdict": verdict, **fields})
     name = "-".join([file_name(result.heading), *filter(None, [result.params.verdict])])
@@ -133,12 +136,12 @@ def download(
     if format == "csv":
         return csv_file(hits, name)
     if format == "trec":
-        lines = []
+        lines, topic = [], query_digest(result.query) if result.query else result.id  # the query as verdicts name it
         for one in hits:
             # What reads a run sorts it by score, and a judge's order is not that of the scores.
             score = -one["rank"] if result.judged else one["score"]
             word = "_".join(one["id"].split()) or "_"  # a space would end the column
-            lines.append(f"{result.id} Q0 {word} {one['rank']} {score} eyespot\n")
+            lines.append(f"{topic} Q0 {word} {one['rank']} {score} eyespot\n")
         data = "".join(lines).encode("utf-8", "backslashreplace")
         return attachment(data, "text/plain; charset=utf-8", f"{name}.run.txt")
     snapshot, heading = result.snapshot, result.heading

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
@@ -63,16 +64,11 @@ class EmbeddingRequest(BaseModel):
         if not parts or not all(several and all(data.strip() for _, data in several) for several in parts):
             raise Problem(422, "there is nothing to embed, or an input is empty; give texts, or pictures in base64")
         places = (folder / str(at) for at in range(pictures))
-        return [
-            Query(
-                f"input {at}",
-                tuple(
-                    Term(1.0, image=_picture_file(data, next(places), most)) if is_picture else Term(1.0, text=data)
-                    for is_picture, data in several
-                ),
-            )
-            for at, several in enumerate(parts)
-        ]
+
+        def term_of(is_picture: bool, data: str) -> Term:
+            return Term(1.0, image=_picture_file(data, next(places), most)) if is_picture else Term(1.0, text=data)
+
+        return [Query(f"input {at}", tuple(starmap(term_of, several))) for at, several in enumerate(parts)]
 
 
 def _parts(content: Any, depth: int = 0) -> Iterator[tuple[bool, str]]:

@@ -123,7 +123,7 @@ def _rounds(plain: RankedResult, judges: Judges, allowed: AllowedJudge, stage: J
 # -- for programs -----------------------------------------------------------------------------------------------
 
 
-class RerankRequest(BaseModel):
+class RerankRequest(BaseModel, extra="forbid"):
     """Which judge shall look."""
 
     judge: str = Field(max_length=300, description="Its name here, as /v1/columns lists them.")

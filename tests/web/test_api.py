@@ -138,6 +138,8 @@ def test_items_come_in_pages_and_one_by_one_and_tell_nothing_above_the_root(clie
     one = first["items"][0]
     assert client.get(f"/v1/items/{one['id']}").json() == one
     assert str(gallery.parent) not in answer.text and '"path":"photos/004.jpg"' in answer.text
+    searched = ({"q": "stripes"}, {"verdict": "yes"}, {"feedback": "mine"}, {"likely": 0.5}, {"grouped": "true"})
+    assert [client.get("/v1/items", params=one).status_code for one in searched] == [422] * 5
 
 
 def test_columns_have_labels_with_counts_and_the_span_of_dates_and_places(client: TestClient) -> None:
@@ -166,6 +168,14 @@ def test_a_csv_has_neither_formulas_nor_unless_asked_positions_and_owners(client
     assert not [text for row in whole for text in row.values() if text.startswith(("=", "+", "-", "@"))]
 
 
+def test_a_csv_names_the_reasons_of_a_hit_by_their_codes(client: TestClient, search: Ask) -> None:
+    found = search(q="heron", limit=500)
+    table = client.get(f"/v1/runs/{found['run']}", params={"format": "csv"}).text
+    told = {row["id"]: row["why"] for row in csv.DictReader(io.StringIO(table))}
+    assert told == {hit["id"]: ", ".join(one["code"] for one in hit.get("why", [])) for hit in found["items"]}
+    assert any("," in one for one in told.values())
+
+
 def test_a_summary_counts_the_first_hits(client: TestClient, run: str) -> None:
     page = client.get(run.replace("/v1/runs", "/summary"), headers={"Accept": "text/html"}).text
     text = " ".join(re.sub("<[^>]+>", " ", page).split())
@@ -180,6 +190,7 @@ def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_pa
         client.post("/v1/judgements", json={**about, "verdict": "no", "rank": 1, "by": "bob"})
         back = client.delete("/v1/judgements", params=about)
         hits = client.get(f"/v1/runs/{found['run']}").json()["items"]
+        topic = client.get(f"/v1/runs/{found['run']}", params={"format": "trec"}).text.split()[0]
         page = client.get("/?q=stripes", headers={"Accept": "text/html"}).text
         judgements = client.get("/v1/judgements", params={"q": "stripes"}).json()["judgements"]
         of_others = client.get("/v1/judgements", params={"q": "spots"}).json()["judgements"]
@@ -188,6 +199,7 @@ def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_pa
 
     assert (back.status_code, back.json()["failure"], back.json()["rank"]) == (200, "withdrawn", 1)
     assert hits[0]["verdict"] is None and "data-verdict=" not in page
+    assert {one["query"] for one in judgements} == {topic}  # a run and its judgements are of the same topic
     assert [(one["by"], one["grade"], one["failure"]) for one in judgements] == [
         ("person:visitor", 1, ""),
         ("person:bob", 0, ""),
@@ -241,6 +253,23 @@ def test_bad_requests_cost_one_sentence(client: TestClient, params: dict[str, An
     answer = client.get("/v1/search", params=params)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert answer.json()["detail"] and answer.json()["status"] == status
+
+
+BODIES = {
+    "lists": {"name": "herons", "items": []},
+    "judgements": {"q": "stripes", "item": "x", "verdict": "yes"},
+    "judgements/several": {"q": "stripes", "marks": [{"item": "x", "verdict": "yes"}]},
+    "clicks": {"q": "stripes", "item": "x", "like": True},
+    "runs/x/rerank": {"judge": "quick", "most": 3},
+    "search": {"queries": ["stripes"]},
+}
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_body_with_an_unknown_field_is_refused(client: TestClient, path: str) -> None:
+    """Under another name `most` would limit nothing, and `rank` or `items` would be lost."""
+    answer = client.post(f"/v1/{path}", json={**BODIES[path], "other": 1})
+    assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (422, "other")
 
 
 def test_a_summary_counts_months_by_their_names_and_what_has_no_date_apart() -> None:

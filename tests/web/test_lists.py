@@ -113,7 +113,7 @@ def test_a_reader_searches_within_no_list(world: ServerSettings, here: TestClien
     name = made(here, "not for readers", items=ids[:1])["name"]
     with from_afar(world, TOKENS[Role.READER]) as reader, from_afar(world, BO) as bo:
         for place in ("/", "/v1/search", "/v1/items", "/hits"):
-            params = {"q": "a heron", "list": name, "cursor": ""}
+            params = {"list": name, "cursor": ""} | ({} if place == "/v1/items" else {"q": "a heron"})
             assert reader.get(place, params=params).status_code == 403, place
         assert bo.get("/v1/items", params={"list": name}).status_code == 200
 
@@ -250,7 +250,7 @@ def test_a_link_opens_nothing_else(shared: tuple[TestClient, str, str], ids: lis
     opened = {place: code for place in places if (code := stranger.get(place).status_code) < 400}
     assert opened in ({}, {"/": 303})
     assert stranger.post(link).status_code == 405
-    assert stranger.get("/shared/" + "A" * 43).status_code == 404
+    assert {stranger.get("/shared/" + "A" * long).status_code for long in (43, 40)} == {404}  # one of them was cut
 
 
 def text_of(page: str) -> str:

@@ -180,6 +180,10 @@ def test_a_span_of_the_timeline_dragged_or_chosen_with_keys_a_bar_and_a_box_of_t
     drag(page, (first["x"] + 3, first["y"] + 20), (last["x"] + 3, last["y"] + 20))
     page.wait_for_url(re.compile("after=2020-01.*before=2021-01"))
     assert page.locator("#total").text_content() == "24"
+    page.locator("#q").fill("red stripes")  # the months stay, as the days that their boxes hold
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("q=red.*after=2020-01-01.*before=2021-01-01"))
+    assert page.locator("#total").text_content() == "24"
 
     open_summary(page)
     page.locator(".timeline a").first.focus()

@@ -49,7 +49,7 @@ SEVERAL = ("like", "unlike", "label")  # parameters that may be repeated
 Address = Annotated[Text, Field(max_length=8000)]
 
 
-class Photos(BaseModel):
+class Photos(BaseModel, extra="forbid"):
     """Photos by id, and those with a verdict on a search, which is given as the part of its address behind the `?`."""
 
     items: Ids = Field(default_factory=list, description="Ids of items, in their order.")
@@ -198,19 +198,16 @@ def download(
     one = state.ledger.readable.lists.find(id)
     every, _, _ = stretch_of(state, one.id, 0, MOST)
     items = [item for item in every if wanted.verdict in (None, majority(item["verdicts"].values()))]
-    shown = []
-    for item in items:
-        fields = readable_fields(item, wanted.all_columns)
-        by_person = "; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items())
-        shown.append(fields | {"verdicts": by_person})
+    spelled = ["; ".join(f"{name}: {verdict}" for name, verdict in item["verdicts"].items()) for item in items]
+    every = [readable_fields(item, wanted.all_columns) for item in items]
+    shown = [fields | {"verdicts": verdicts} for fields, verdicts in zip(every, spelled, strict=True)]
     name = file_name(one.name)
     if wanted.format == "csv":
         return csv_file(shown, name)
     if wanted.format == "json":
         return json_file({"name": one.name, "items": items if wanted.all_columns else shown}, name)
-    snapshot = state.snapshots.current()
-    how: dict[str, Any] = {"name": name, "heading": one.name, "head": request.headers}
-    return photos_response(state, snapshot, shown, person, kind=wanted.format, **how)
+    how: dict[str, Any] = {"name": name, "heading": one.name, "head": request.headers, "kind": wanted.format}
+    return photos_response(state, state.snapshots.current(), shown, person, **how)
 
 
 # -- what both the API and the pages do -----------------------------------------------------------------------------
@@ -241,10 +238,9 @@ def gathered(state: AppState, person: User, wanted: Photos) -> tuple[list[str], 
         last = verdicts_by(state.ledger.readable.judgements, query, (judge_of(person), PROMPT), everybody)
         judged = [one for one in last.values() if verdict_of(one) == wanted.verdict]
         judged.sort(key=lambda one: (math.inf if one.rank is None else one.rank, one.at))  # as they were seen
-        by_verdict = [one.image for one in judged]
-        if not by_verdict and not ids and not getattr(wanted, "update", False):
+        if not judged and not ids and not getattr(wanted, "update", False):
             raise NothingFound(f"nobody said {wanted.verdict} here yet; judge some photos first")
-        ids += by_verdict
+        ids += [one.image for one in judged]
     ids = list(dict.fromkeys(ids))
     here = (state.snapshots.current().rows_by_id(ids) >= 0).tolist()
     there = [id for id, known in zip(ids, here, strict=True) if known]
@@ -260,11 +256,9 @@ def params_of(address: str) -> SearchParams:
     """The search that an address, or the part of it behind the question mark, asks for; `UsageError` for none."""
     # A "?" within the search itself is part of its words
     search = address.partition("?")[2] if address.startswith(("/", "http:", "https:")) else address.removeprefix("?")
-    given = parse_qs(search, max_num_fields=500)
     try:
-        return SearchParams.model_validate(
-            {name: values if name in SEVERAL else values[-1] for name, values in given.items()}
-        )
+        given = parse_qs(search, max_num_fields=500).items()
+        return SearchParams.model_validate({name: every if name in SEVERAL else every[-1] for name, every in given})
     except (ValidationError, ValueError):
         raise UsageError("`query` is not a search; give what stands behind the ? in a search's address") from None
 

@@ -61,10 +61,11 @@ async function sendTogether(batch) {
   }
   return last;
 }
-function confirmed(batch) {
+// Without an answer they were refused, which `aside` has told.
+function confirmed(batch, answer) {
   for (const [key] of batch) for (const one of same(JSON.parse(key)[1])) one.classList.remove("unsaved");
   const verdict = batch[0]?.[1].verdict, many = batch.length > 1 ? `${quantity(batch.length, "photo")} ` : "";
-  if (!batch.length) return;
+  if (!batch.length || !answer) return;
   if (batch.some(([, one]) => one.verdict !== verdict)) tell(`${many}changed.`);
   else tell(verdict ? `Kept: ${many}${verdict === "doubt" ? "unsure" : verdict}.` : many ? `${many}taken back.` : "Taken back.");
 }
