@@ -33,7 +33,6 @@ from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.galleries import facts_of, opened
 from tests.worlds.outside import loaded
 
-FORMATS = rooms.names("formats.exports")
 NAMES = ["file_name", "title", "license", "author", "taken", "latitude", "longitude", "species", "boxes"]
 PROFILE = Path(__file__).parent / "camtrap-dp-1.0.2"
 GPS, ARTIST, ORIENTATION, LATITUDE = 0x8825, 0x013B, 0x0112, 2
@@ -108,7 +107,7 @@ def test_coco_has_categories_licences_and_boxes_in_pixels(photos: Path, tmp_path
     assert dataset["licenses"][image["license"] - 1]["name"] == "CC0"
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name != "camtrap_dp"])
+@pytest.mark.parametrize("name", [name for name in rooms.names("formats.exports") if name != "camtrap_dp"])
 def test_only_what_was_chosen_is_written_and_progress_is_told(view: View, tmp_path: Path, name: str) -> None:
     chosen = np.zeros(9, np.bool_)
     chosen[[2, 5]] = True

@@ -33,15 +33,6 @@ from tests.made_once import made_once
 from tests.worlds import draw, index_gallery
 
 SHARDS = 8
-QUESTIONS = (
-    ("search", "stripes", "-k", 30),
-    ("search", "stripes", "--by", "look"),
-    ("search", "egret", "--by", "words"),
-    ("search", "--where", "number > 20"),
-    ("search", "a bird", "--where", "kind = 'heron'"),
-    ("duplicates",),
-    ("failures",),
-)
 
 
 def photos_of(folder: Path, first: int, count: int) -> Path:
@@ -76,7 +67,15 @@ def gallery(tmp_path: Path) -> Path:
 def answers(gallery: Path) -> list[Any]:
     """What each question is answered, without the time it took."""
     found = []
-    for question in QUESTIONS:
+    for question in (
+        ("search", "stripes", "-k", 30),
+        ("search", "stripes", "--by", "look"),
+        ("search", "egret", "--by", "words"),
+        ("search", "--where", "number > 20"),
+        ("search", "a bird", "--where", "kind = 'heron'"),
+        ("duplicates",),
+        ("failures",),
+    ):
         done = run_eyespot(*question, "-g", gallery, "--json")
         assert done.returncode in (0, 3), done.stderr
         answer = json.loads(done.stdout)

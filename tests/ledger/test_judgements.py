@@ -16,7 +16,6 @@ from eyespot.types import EyespotError, Judgement, Query, Spent, Term, UsageErro
 from tests.examples import examples
 from tests.wording import raises
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORD = """
 import sys
 from pathlib import Path
@@ -177,7 +176,7 @@ def test_a_long_reader_sees_one_moment_and_holds_nobody_up(ledger: Judgements) -
 def test_a_limit_on_file_sizes_is_one_sentence_and_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     cramped = ["bash", "-c", 'ulimit -f 200; exec "$@"', "-", sys.executable, "-c", RECORD, str(path), "x", "0"]
-    full = subprocess.run(cramped, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    full = subprocess.run(cramped, cwd=Path(__file__).resolve().parents[2], capture_output=True, text=True, timeout=120)
 
     with Judgements(path) as ledger:
         images = set(verdicts(ledger))

@@ -106,9 +106,6 @@ def test_a_request_that_was_lost_counts_and_holds_nobody_up() -> None:
         meter.take()
 
 
-PICTURE = b64encode(b"heron").decode()
-
-
 @pytest.mark.parametrize(
     ("usage", "tokens_in", "tokens_out", "cached"),
     [
@@ -131,7 +128,7 @@ PICTURE = b64encode(b"heron").decode()
 )
 def test_counts_are_read_or_estimated(usage: object, tokens_in: int, tokens_out: int, cached: int) -> None:
     """A picture counts 765, and four letters of JSON a token."""
-    request = {"messages": [image_message([PICTURE], "x" * 4000)]}
+    request = {"messages": [image_message([b64encode(b"heron").decode()], "x" * 4000)]}
     data = {"choices": [{"message": {"content": "y" * 960}}], "usage": usage}
 
     answer = counted(request, data)
@@ -239,7 +236,6 @@ def test_a_refusal_in_words_is_no_answer_to_mend(text: str) -> None:
         assert len(server.seen) == 1 + len(before)
 
 
-TWO = '{"species": "tern", "count": 1} Correction: {"species": "heron", "count": 2}'
 JSON_FORMS = [
     '{"species": "heron", "count": 2,}',
     '{"species": "heron", // one of many, {it} says\n "count": 2}',
@@ -269,7 +265,7 @@ def test_a_line_break_or_a_brace_in_a_string_stays() -> None:
     ("text", "why"),
     [
         ('{"species": "heron", "count": 2, "count": 3}', "count: the key stands twice"),
-        (TWO, "it holds 2 objects"),
+        ('{"species": "tern", "count": 1} Correction: {"species": "heron", "count": 2}', "it holds 2 objects"),
         ('{"species": "heron", "inner": {"species": "tern", "count": 2}, "count": ', "the answer"),
     ],
 )

@@ -52,19 +52,16 @@ def text_of(page: Any, id: str) -> str:
     return str(page.text_content(f"#{id}")).strip()
 
 
-KEYS = {
-    "a range, a doubt and undo": (("y", "d", "Shift+ArrowRight", "Shift+ArrowRight", "n", "y", "u"), "ydnnn"),
-    "undo goes back as far as one went": ("yyyuuu", ""),
-    "a large photo is marked as a small one": (("z", "y", "n", "z", "y"), "yny"),
-    "nothing is marked behind the help": (("?", "y", "x", "ArrowRight", "Escape", "d"), "d"),
-}
-
-
 def test_keys_alone_lead_to_photos_and_mark_them_and_who_comes_back_goes_on(browser: Any, team: Team) -> None:
     marks: list[str] = []
     with opened(browser, team.address) as page:
         begin(page, "Ada", "a fish")
-        for what, (keys, more) in KEYS.items():
+        for what, (keys, more) in {
+            "a range, a doubt and undo": (("y", "d", "Shift+ArrowRight", "Shift+ArrowRight", "n", "y", "u"), "ydnnn"),
+            "undo goes back as far as one went": ("yyyuuu", ""),
+            "a large photo is marked as a small one": (("z", "y", "n", "z", "y"), "yny"),
+            "nothing is marked behind the help": (("?", "y", "x", "ArrowRight", "Escape", "d"), "d"),
+        }.items():
             press(page, keys)
             saved(page)
             marks += more

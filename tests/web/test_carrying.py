@@ -14,7 +14,6 @@ from eyespot.web._search_params import SearchParams
 from tests.web.conftest import PHOTOS
 
 Q = "stripes and more"
-SOUTH_WEST = "46,7,46.3,7.3"
 PLAIN = {
     "q": Q,
     "by": "look",
@@ -27,7 +26,7 @@ PLAIN = {
     "where": "width > 3",
     "after": "2020-02",
     "before": "2022-06",
-    "near": SOUTH_WEST,
+    "near": "46,7,46.3,7.3",
     "label": "kind=heron",
     "verdict": "yes",
     "whose": "everybody",

@@ -45,7 +45,6 @@ BIRDS = (
     ("Pelecaniformes", "Pelecanidae", "Pelecanus", "Pelecanus thagus"),
     ("Passeriformes", "Icteridae", "Curaeus", "Curaeus curaeus"),
 )
-SITES = ("lake", "river", "Lake")
 
 
 def make_birds(folder: Path) -> None:
@@ -55,7 +54,7 @@ def make_birds(folder: Path) -> None:
         place = draw(folder / "photos" / f"{seed:03d}.png", seed - (seed % 5 == 4))
         if seed % 5 == 4:  # the same picture in other bytes
             place.write_bytes(place.read_bytes() + b"more")
-        rows.append(",".join((place.name, *BIRDS[seed % 6], SITES[seed % 3])))
+        rows.append(",".join((place.name, *BIRDS[seed % 6], ("lake", "river", "Lake")[seed % 3])))
     (folder / "photos" / "metadata.csv").write_text("\n".join(rows) + "\n")
     index_gallery(folder / "gallery", folder / "photos", shard_rows=25)
 
@@ -178,16 +177,14 @@ def test_cases_are_folded_as_duckdb_does(text: str) -> None:
 # -- the timeline and the places of a result ---------------------------------------------------------------------
 
 
-DAYS = st.lists(st.dates(date(1850, 1, 1), date(2100, 12, 31)), max_size=30)
 LATITUDES, LONGITUDES = (  # to a centimetre, and many on edges of cells
     st.one_of(st.integers(-most * 10**7, most * 10**7).map(lambda at: at / 10**7), st.integers(-most, most).map(float))
     for most in (90, 180)
 )
-PLACES = st.lists(st.tuples(LATITUDES, LONGITUDES), min_size=1, max_size=30)
 
 
 @settings(max_examples=examples(60))
-@given(DAYS)
+@given(st.lists(st.dates(date(1850, 1, 1), date(2100, 12, 31)), max_size=30))
 def test_every_dated_photo_is_in_one_bar_and_bars_join_without_a_gap(days: list[date]) -> None:
     found = timeline_of([{"taken": f"{day.isoformat()}T10:00:00"} for day in days] + [{}])
     if len({(day.year, day.month) for day in days}) < 2:
@@ -202,7 +199,7 @@ def test_every_dated_photo_is_in_one_bar_and_bars_join_without_a_gap(days: list[
 
 
 @settings(max_examples=examples(60))
-@given(PLACES)
+@given(st.lists(st.tuples(LATITUDES, LONGITUDES), min_size=1, max_size=30))
 def test_every_placed_photo_is_in_one_square_within_its_box(places: list[tuple[float, float]]) -> None:
     found = places_of([{"latitude": south, "longitude": west} for south, west in places] + [{"latitude": None}])
     assert found is not None and found["unknown"] == 1

