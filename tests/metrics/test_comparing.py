@@ -31,7 +31,7 @@ from eyespot.metrics import (
 from eyespot.types import Qrels, Run, UsageError
 from tests.examples import examples
 from tests.wording import check_wording, raises
-from tests.worlds.rankings import ranking
+from tests.worlds.runs import ranking
 
 FEW = Resampling(samples=200)
 

@@ -15,7 +15,7 @@ from eyespot.metrics import evaluate, parse, preset
 from eyespot.runs import read_qrels, read_run
 from eyespot.types import Qrels, RankedImage, Run
 from tests.lazy_import import lazy_import, requires
-from tests.worlds.rankings import conformance, ranking
+from tests.worlds.runs import conformance, ranking
 
 ir_measures = lazy_import("ir_measures")
 EXACT = {"rel": 0, "abs": 1e-9}

@@ -19,7 +19,7 @@ from eyespot.types import Qrels, Run, UsageError
 from tests.lazy_import import lazy_import, requires
 from tests.pages import ROOT
 from tests.wording import raises
-from tests.worlds.rankings import graded, ranking
+from tests.worlds.runs import graded, ranking
 
 CLOSE = 1e-12
 NORMS = ("all", "min-k", "retrieved")
