@@ -235,7 +235,7 @@ def test_a_digest_is_of_the_bytes_whatever_a_file_is_called(tmp_path: Path, monk
     blob.parent.mkdir()
     blob.write_bytes(bytes(hub_client.LARGE))
     read = []
-    monkeypatch.setattr(hub, "file_sha256", lambda place: read.append(place) or place.read_bytes()[:1].hex())
+    monkeypatch.setattr(hub_client, "file_sha256", lambda place: read.append(place) or place.read_bytes()[:1].hex())
     first, again = hub_client.digest([blob]), hub_client.digest([blob])
     blob.write_bytes(b"\1" + bytes(hub_client.LARGE - 1))
 

@@ -262,16 +262,15 @@ def test_animals_and_plain_colours_have_no_face() -> None:
 
 
 def test_the_planted_faults_are_the_ones_that_are_found(tmp_path: Path) -> None:
-    planted = make(tmp_path / "export", 2000)
-    place = tmp_path / "export"
+    faults, place = make(tmp_path / "export", 2000), tmp_path / "export"
     lists = {"targets": place / "targets.csv", "mapping": place / "mapping.csv"}
     done = curated(place, tmp_path / "out", cap=100, **lists)
     counts = {reason: count for one in done.steps for reason, count in one["dropped"].items()}
-    assert counts["no date"] == planted.faults["day"] and counts["no position"] == planted.faults["position"]
-    assert counts["another year"] == planted.faults["year"]
-    assert counts["another quality grade"] == planted.faults["grade"]
-    assert counts["no licence"] <= planted.faults["licence"]  # the rest is of the species that is gone
-    assert sum(counts.values()) + done.pictures == planted.observations
+    assert counts["no date"] == faults["day"] and counts["no position"] == faults["position"]
+    assert counts["another year"] == faults["year"]
+    assert counts["another quality grade"] == faults["grade"]
+    assert counts["no licence"] <= faults["licence"]  # the rest is of the species that is gone
+    assert sum(counts.values()) + done.pictures == 2000
 
 
 @pytest.mark.long
