@@ -32,8 +32,8 @@ from eyespot.models import web
 from eyespot.types import Query, UsageError
 from tests.examples import examples
 from tests.worlds.judging import draw_colours, judge_of, pairs_of
-from tests.worlds.misbehaving import misbehaving, planted, spelled
-from tests.worlds.servers import Double, Response, Seen, chat, error
+from tests.worlds.misbehaving import Host, planted, spelled
+from tests.worlds.servers import Double, Response, Seen, chat, error, listening
 
 
 def test_the_wait_that_a_server_asks_for_is_kept_by_this_thread_and_by_all_others() -> None:
@@ -307,7 +307,7 @@ def test_an_answer_has_a_size_and_an_end(kind: str, monkeypatch: pytest.MonkeyPa
     if kind == "endless":
         monkeypatch.setattr(web, "PATIENCE", 10)
     tracemalloc.start()
-    with misbehaving() as host, pytest.raises(RetryableError):
+    with listening(Host) as host, pytest.raises(RetryableError):
         transport.openai(f"http://{host}/{kind}/v1", "none", 10.0).post("/x", {})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

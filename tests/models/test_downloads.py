@@ -21,7 +21,8 @@ from eyespot.types import EyespotError, UsageError
 from tests.command import refuses, run_eyespot
 from tests.wording import check_wording, raises
 from tests.worlds.hub_mirror import HubMirror, hub
-from tests.worlds.misbehaving import Host, misbehaving
+from tests.worlds.misbehaving import Host
+from tests.worlds.servers import listening
 
 WEIGHTS = bytes(range(256)) * 4096  # one megabyte
 REPOS = {
@@ -176,7 +177,7 @@ ADDRESS = "http://ada:p4ss%2Fword@{}/echo/file.bin?key=s1gnature"
 
 @pytest.fixture
 def host() -> Iterator[str]:
-    with misbehaving() as place:
+    with listening(Host) as place:
         yield place
 
 

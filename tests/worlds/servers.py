@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
@@ -120,6 +120,25 @@ class Double:
         self._over.wait(60)
 
 
+class Quiet(BaseHTTPRequestHandler):
+    """A handler that writes no log."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def listening(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A server of this handler, as `host:port`."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
@@ -147,9 +166,8 @@ class _Server(ThreadingHTTPServer):
         """A client that was killed is no news."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet):
     server: _Server
-    protocol_version = "HTTP/1.1"
     wbufsize = -1  # headers and body leave together, or every answer waits for an acknowledgement
     disable_nagle_algorithm = True
 
@@ -182,6 +200,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(response.bytes[: len(response.bytes) // 2] if response.cut else response.bytes)
         self.wfile.flush()
         self.close_connection = self.close_connection or response.cut
-
-    def log_message(self, *_: Any) -> None:
-        """Silence."""
