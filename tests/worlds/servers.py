@@ -59,6 +59,19 @@ def chat(text: str, top: Mapping[str, float] | None = None, finish: str = "stop"
     return Response(data={"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 1}})
 
 
+def chat_json(value: Any) -> Response:
+    return chat(json.dumps(value))
+
+
+def digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
+
+
+def under(key: str, what: str, rate: float) -> bool:
+    """Whether a lot that hangs on the key alone falls under the rate."""
+    return int(digest(key, what), 16) / 16**12 < rate
+
+
 def message(text: str, stop: str = "end_turn") -> Response:
     usage = {"input_tokens": 100, "output_tokens": 2}
     return Response(data={"content": [{"type": "text", "text": text}], "stop_reason": stop, "usage": usage})
