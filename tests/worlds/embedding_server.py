@@ -43,9 +43,14 @@ def picture_of(seen: Seen) -> Image.Image | None:
     return Image.open(io.BytesIO(base64.b64decode(urls[0].partition(";base64,")[2]))) if urls else None
 
 
+def words_of(seen: Seen) -> str:
+    """The words beside it."""
+    return " ".join(part["text"] for part in _content(seen) if part["type"] == "text")
+
+
 def vector(seen: Seen) -> list[float]:
     """Eight numbers of any length: colours, and a little that every single byte decides."""
-    picture, words = picture_of(seen), " ".join(part["text"] for part in _content(seen) if part["type"] == "text")
+    picture, words = picture_of(seen), words_of(seen)
     named = np.array([float(colour in words) for colour in ("red", "green", "blue")])
     shown = np.zeros(3) if picture is None else np.asarray(picture.convert("RGB"), float).mean((0, 1)) / 255
     colours = np.roll(shown, 1) if picture is not None and "next" in words else shown + named
