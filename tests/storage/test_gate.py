@@ -1,6 +1,6 @@
 """What comes from outside has a limit: archives, tables, SQLite files, publications, buckets, hubs and uploads.
 
-Answers of models' servers are in tests/llms/test_gate.py, those of web hosts in tests/models/test_web.py.
+Answers of models' servers are in tests/llms/test_client.py, those of web hosts in tests/models/test_downloads.py.
 """
 
 from __future__ import annotations
