@@ -21,7 +21,6 @@ from eyespot import extras
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "eyespot"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-OWN = sys.stdlib_module_names | {"eyespot"}
 DISTRIBUTIONS = {"multipart": ("python-multipart",)}  # where the installed packages do not say it
 
 BROUGHT = {"pandas"}  # by whoever wants its tables
@@ -84,7 +83,7 @@ def imports(file: Path) -> frozenset[str]:
             names.add(str(node.module).partition(".")[0])
         elif not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             waiting += ast.iter_child_nodes(node)
-    return frozenset(names - OWN - BROUGHT)
+    return frozenset(names - (sys.stdlib_module_names | {"eyespot"}) - BROUGHT)
 
 
 @functools.cache

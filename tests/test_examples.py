@@ -17,7 +17,6 @@ from tests.worlds import copy_of_sample_gallery
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples"
-PLUGIN = EXAMPLES / "encoder_plugin"
 PRINTS = {  # what each script prints, in part
     "search_and_rerank.py": "indmill",
     "inquire_chain.py": "against the first stage: ",
@@ -79,7 +78,7 @@ def test_a_package_adds_an_encoder(tmp_path: Path) -> None:
     """Built as a wheel and unpacked next to its metadata, as pip installs it."""
     pytest.importorskip("hatchling")
     site, photos = tmp_path / "site", ROOT / "eyespot" / "sample" / "photos"
-    run(["-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], PLUGIN)
+    run(["-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], EXAMPLES / "encoder_plugin")
     (wheel,) = tmp_path.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(site)
     few = tmp_path / "photos"

@@ -86,11 +86,6 @@ def sample_rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.fixture(scope="module")
-def page() -> str:
-    return (sample.photos().parent / "ATTRIBUTION.md").read_text(encoding="utf-8")
-
-
 def test_every_picture_has_its_row_and_every_row_its_picture(sample_rows: list[dict[str, str]]) -> None:
     assert list(sample_rows[0]) == COLUMNS
     names = [row["file_name"] for row in sample_rows]
@@ -117,7 +112,8 @@ def test_every_picture_is_a_whole_small_jpeg_without_a_position(sample_rows: lis
     assert sum(path.stat().st_size for path in sample.photos().iterdir()) < 7_000_000
 
 
-def test_the_page_names_every_picture_with_its_facts(sample_rows: list[dict[str, str]], page: str) -> None:
+def test_the_page_names_every_picture_with_its_facts(sample_rows: list[dict[str, str]]) -> None:
+    page = (sample.photos().parent / "ATTRIBUTION.md").read_text(encoding="utf-8")
     lines = [line.replace("\\", "") for line in page.splitlines() if line.startswith("| [")]
     assert len(lines) == len(sample_rows)
     for line, row in zip(lines, sample_rows, strict=True):

@@ -13,7 +13,7 @@ from eyespot.reports.summary import summary_of
 from eyespot.reports.tables import comparisons_of
 from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, RankedImage, Run
-from tests.worlds.evaluations import PAPER, PRINTED, benchmark as heron
+from tests.worlds.benchmarks import PAPER, PRINTED, heron
 
 FIRST = "Initial ranking"
 TWO_STAGES = (

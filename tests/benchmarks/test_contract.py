@@ -100,7 +100,7 @@ def test_every_published_number_stands_in_some_benchmark(name: str) -> None:
         (float(cell), method, column)
         for row in rows(name)
         for column, cell in row.items()
-        if column not in NOT_RESULTS and _is_number(cell)
+        if column not in NOT_RESULTS and cell.replace(".", "", 1).isdigit()
         for method in [_method(name, row, column)]
     ]
 
@@ -115,10 +115,6 @@ def _method(name: str, row: dict[str, str], column: str) -> str:
     if name == "recos_table3":
         return row["version"]
     return (row.get("method") or row["resolution"]).rpartition(" ")[2]
-
-
-def _is_number(cell: str) -> bool:
-    return bool(cell) and cell.replace(".", "", 1).isdigit()
 
 
 # -- numbers of a paper stand beside those of the same queries, split and images, and of no others ----------------

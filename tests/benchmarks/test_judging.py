@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,12 @@ from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import NO_VERDICT, JudgeRerank
 from eyespot.types import (
     Answer,
-    AnswerStream,
     EyespotError,
     NothingFound,
     Pair,
     Qrels,
     RankedImage,
     Run,
-    SequentialAnswers,
     UsageError,
     Verdict,
     codes_of,
@@ -34,24 +32,18 @@ from eyespot.types import (
 from tests.wording import raises
 from tests.worlds import benchmarks as worlds, draw, index_gallery
 from tests.worlds.benchmarks import tasks_of
+from tests.worlds.judging import PlainJudge
 
 
 @dataclass
-class ByName:
+class ByName(PlainJudge):
     """A judge that goes by the file's name, and keeps what it was shown."""
 
     says: Callable[[str], float | None]
-    name: str = "names:test"
-    prompt: str = "0123456789abcdef"
+    name: str = field(default="names:test", kw_only=True)
     shown: list[Pair] = field(default_factory=list)
-    fallbacks: Mapping[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    language_model: None = None
 
-    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
-        return SequentialAnswers(self._answers(pairs))
-
-    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         for pair in pairs:
             self.shown.append(pair)
             probability = self.says(pair.path.stem)
@@ -195,7 +187,7 @@ def test_verdicts_of_judge_and_file_are_alike(depth: int, tmp_path: Path, ledger
 class Fits(ByName):
     """A judge that knows which caption is about which picture: "about a" and a.jpg."""
 
-    def _answers(self, pairs: Any) -> Iterator[Answer]:
+    def answers(self, pairs: Any) -> Iterator[Answer]:
         for pair in pairs:
             self.shown.append(pair)
             yield Answer(pair, Verdict(float(str(pair.query.terms[0].text)[-1] == pair.path.stem)))

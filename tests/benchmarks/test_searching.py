@@ -263,7 +263,6 @@ def test_ilias_ranks_no_pictures_that_queries_are_made_of(collection: Collection
 
 
 CAPTIONS = [str(at) for at in range(15)]  # five of each of the images 0, 1 and 2
-IMAGES = ["0", "1", "2"]
 
 
 @pytest.fixture
@@ -286,7 +285,7 @@ def similarities() -> list[list[float]]:
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_matrix_is_read_both_ways(turned: bool, coco: list[Task], tmp_path: Path) -> None:
-    scores, sides = np.array(similarities()), (CAPTIONS, IMAGES)
+    scores, sides = np.array(similarities()), (CAPTIONS, ["0", "1", "2"])
     rows, columns = sides[::-1] if turned else sides
     file = worlds.matrix(tmp_path / "m.npz", rows, columns, (scores.T if turned else scores).tolist())
 

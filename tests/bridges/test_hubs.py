@@ -8,10 +8,8 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from zipfile import ZipFile
 
@@ -23,6 +21,7 @@ from eyespot.benchmarks.rmir import tasks
 from eyespot.types import Note
 from tests.command import refuses, run_eyespot
 from tests.worlds import rmir
+from tests.worlds.servers import Quiet, listening
 
 CARD = """
 [card]
@@ -34,10 +33,9 @@ makers = "Ada's laboratory"
 TOKEN = "planted-token-0123456789"
 
 
-class Host(BaseHTTPRequestHandler):
+class Host(Quiet):
     """The hub and Zenodo: what they were sent lies in `taken` by method and path."""
 
-    protocol_version = "HTTP/1.1"
     taken: dict[str, bytes]
     refuse = False
 
@@ -70,9 +68,6 @@ class Host(BaseHTTPRequestHandler):
 
     do_PUT = do_POST
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -87,15 +82,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Host]]:
     """A host of both, which the environment names; each request carries the planted token."""
     kind = type("OneHost", (Host,), {"taken": {}, "refuse": False})
-    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
+    with listening(kind) as place:
+        address = f"http://{place}"
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
         for name, value in {"ZENODO_URL": address, "ZENODO_TOKEN": TOKEN, "HF_TOKEN": TOKEN}.items():
             monkeypatch.setenv(name, value)
         yield kind
-        server.shutdown()
 
 
 def published(*words: object) -> dict[str, Any]:

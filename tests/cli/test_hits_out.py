@@ -228,15 +228,6 @@ def photos() -> list[Image.Image]:
     return [Image.open(place).convert("RGB").resize((480, 360)) for place in places[:: len(places) // 8][:8]]
 
 
-@pytest.fixture
-def videos_folder(tmp_path: Path) -> Path:
-    """A tour of two shots, and a photo."""
-    some = photos()
-    clip(tmp_path / "films" / "tour.mp4", some[:2], 3, {"creation_time": "2021-05-31T18:02:11Z"})
-    some[2].save(tmp_path / "films" / "still.jpg")
-    return tmp_path / "films"
-
-
 @pytest.mark.long
 @needs_av
 @pytest.mark.skipif(not reads_raw(), reason="needs the extra [raw]")
@@ -285,8 +276,11 @@ def test_the_account_of_a_mixed_folder_adds_up_and_everything_is_found(tmp_path:
 
 @pytest.mark.long
 @needs_av
-def test_hits_say_the_time_and_the_video_and_a_path_of_a_frame_is_a_query(videos_folder: Path) -> None:
-    here = videos_folder.parent
+def test_hits_say_the_time_and_the_video_and_a_path_of_a_frame_is_a_query(tmp_path: Path) -> None:
+    some = photos()
+    clip(tmp_path / "films" / "tour.mp4", some[:2], 3, {"creation_time": "2021-05-31T18:02:11Z"})
+    some[2].save(tmp_path / "films" / "still.jpg")
+    videos_folder, here = tmp_path / "films", tmp_path
     done("index", videos_folder, cwd=here)
     grouped = done("search", "a photo", cwd=here).stdout.splitlines()
     items = run_json("search", "a photo", "--ungrouped", cwd=here)["items"]

@@ -60,7 +60,6 @@ def test_hostile_names_and_labels_stop_nothing(tmp_path: Path) -> None:
 # -- galleries that were cut, edited or half deleted --------------------------------------------------------------
 
 
-Damage = Callable[[Path], object]
 REPAIR = r"; repair it with: (eyespot index --repair -g \S+)$"
 MENDED = ""  # nothing to say: the verb does without what is damaged
 
@@ -108,7 +107,7 @@ def older(gallery: Path) -> Path:
     return gallery
 
 
-DAMAGES: dict[str, tuple[Damage, str]] = {
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "vectors cut": (lambda g: cut(only(g, "shards/00000/*.npy")), r"starter-\w+\.npy .*" + REPAIR),
     "vectors gone": (lambda g: only(g, "shards/00000/*.npy").unlink(), REPAIR),
     "vectors of another kind": (lambda g: only(g, "shards/00000/*.npy").write_bytes(b"x"), REPAIR),

@@ -193,13 +193,12 @@ def test_the_page_shows_pictures_and_links_into_a_server(files: tuple[Path, Path
     assert page.count("data:image/jpeg") == 3  # `a`: in both runs of q1 and the first of q2
 
 
-RUN = "q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq2 Q0 c 1 0.25 t\n"
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 c 2\n"
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    (tmp_path / "run.txt").write_text(RUN)
+    (tmp_path / "run.txt").write_text("q1 Q0 a 1 0.9 t\nq1 Q0 b 2 0.5 t\nq2 Q0 c 1 0.25 t\n")
     (tmp_path / "qrels.txt").write_text(QRELS)
     return tmp_path
 

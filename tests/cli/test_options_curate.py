@@ -303,14 +303,11 @@ def test_a_lossy_run_leaves_the_set(verb: str, table: str, tmp_path: Path, reque
     assert ("the earlier set stays in" if verb == "rmir" else str(out / "set-incomplete")) in lost.stderr
 
 
-PAGE = ROOT / "docs" / "research" / "captions.md"
-
-
 @pytest.mark.long
 def test_the_page_runs_as_it_stands(sample_gallery: Path, tmp_path: Path) -> None:
     (tmp_path / ".eyespot").symlink_to(sample_gallery)
 
-    assert [line.stderr for line in run_page(PAGE, tmp_path)] == [""] * 3
+    assert [line.stderr for line in run_page(ROOT / "docs" / "research" / "captions.md", tmp_path)] == [""] * 3
     with (tmp_path / "captions.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["id", "caption"] and len(rows) == 20

@@ -14,7 +14,6 @@ from tests.worlds import embedding_server
 from tests.worlds.servers import Double, Response, Seen, error
 
 NAME = "served:TIGER-Lab/VLM2Vec-Full"
-COLOURS = {"red": (230, 20, 20), "green": (20, 230, 20), "blue": (20, 20, 230)}
 NEXT = "What comes next?"  # to the server: the colour after this one
 
 
@@ -28,7 +27,7 @@ def server() -> Iterator[Double]:
 def photos(tmp_path: Path) -> Path:
     folder = tmp_path / "photos"
     folder.mkdir()
-    for name, colour in COLOURS.items():
+    for name, colour in {"red": (230, 20, 20), "green": (20, 230, 20), "blue": (20, 20, 230)}.items():
         for shade in range(4):
             Image.new("RGB", (64, 48), tuple(part - 5 * shade for part in colour)).save(folder / f"{name}{shade}.png")
     return folder

@@ -202,18 +202,15 @@ def test_detections_are_looked_for_below_the_folder_of_photos(place: Path, tmp_p
     assert (first["known"], run_json(*again)["list"]) == (1, first["list"])
 
 
-PACKAGE = {
-    "datapackage.json": "{}",
-    "media.csv": "mediaID,deploymentID,timestamp,filePath\nm,d,2020-05-30T02:57:37Z,photos/0.jpg\ncut\n",
-    "observations.csv": "observationID,mediaID,observationType,scientificName\no,m,animal,Cervus elaphus\n",
-    "deployments.csv": "deploymentID,latitude,longitude\nd,1,2\n",
-}
-
-
 def test_camera_traps_are_imported_and_what_is_refused_is_listed(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "gallery", tmp_path / "gallery")
     (tmp_path / "export").mkdir()
-    for name, text in PACKAGE.items():
+    for name, text in {
+        "datapackage.json": "{}",
+        "media.csv": "mediaID,deploymentID,timestamp,filePath\nm,d,2020-05-30T02:57:37Z,photos/0.jpg\ncut\n",
+        "observations.csv": "observationID,mediaID,observationType,scientificName\no,m,animal,Cervus elaphus\n",
+        "deployments.csv": "deploymentID,latitude,longitude\nd,1,2\n",
+    }.items():
         (tmp_path / "export" / name).write_text(text)
     line = ("import", "camtrap-dp", tmp_path / "export", "--gallery", tmp_path / "gallery")
     report = run_json(*line, "--photos", place, code=3)

@@ -382,14 +382,13 @@ def test_nothing_is_logged_without_the_option(one_photo: Path, tmp_path: Path) -
 
 
 WITH, WITHOUT = "with", "without"
-MISSING = "import sys\nsys.modules['numba'] = sys.modules['llvmlite'] = None\n"
 
 
 @pytest.fixture(scope="module")
 def blocked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """The environment of a process with numba, and of one whose Python refuses to import it."""
     folder = tmp_path_factory.mktemp("site")
-    (folder / "sitecustomize.py").write_text(MISSING)
+    (folder / "sitecustomize.py").write_text("import sys\nsys.modules['numba'] = sys.modules['llvmlite'] = None\n")
     return {WITH: {}, WITHOUT: {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}}
 
 

@@ -230,11 +230,7 @@ def test_syllables_are_those_of_dictionaries(word: str, count: int) -> None:
 # -- dis(t) is the entropy that ReCoS defines, its band is the paper's, and raw cosines say nothing at temperature 1
 
 
-cosines = st.lists(st.floats(-1, 1), min_size=2, max_size=12)
-temperatures = st.floats(1e-3, 10)
-
-
-@given(cosines, temperatures)
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=12), st.floats(1e-3, 10))
 def test_it_is_the_entropy_of_the_softmax(row: list[float], temperature: float) -> None:
     top = max(row)
     weights = [math.exp((one - top) / temperature) for one in row]

@@ -25,14 +25,12 @@ from tests.worlds import index_gallery
 from tests.worlds.recos import photos, recipe
 from tests.worlds.rmir import photos as rmir_photos, recipe as rmir_recipe
 
-HERE = {1: "N", 2: (53.0, 5.0, 0.0), 3: "E", 4: (8.0, 48.0, 0.0)}
-
 
 def placed(data: bytes, format: str = "JPEG") -> bytes:
     """The picture with a position and an orientation."""
     exif, out = Image.Exif(), BytesIO()
     exif[ExifTags.Base.Orientation] = 6
-    exif.get_ifd(ExifTags.IFD.GPSInfo).update(HERE)
+    exif.get_ifd(ExifTags.IFD.GPSInfo).update({1: "N", 2: (53.0, 5.0, 0.0), 3: "E", 4: (8.0, 48.0, 0.0)})
     with Image.open(BytesIO(data)) as image:
         image.save(out, format, exif=exif)
     return out.getvalue()

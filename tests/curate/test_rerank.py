@@ -211,7 +211,6 @@ def test_kept_queries_obey_the_limits(world: World, depth: int, least: int, more
 
 
 sizes = st.dictionaries(st.text(max_size=3), st.integers(0, 30), max_size=8)
-shares = st.fractions(0, 1)
 
 
 def test_the_remainders_decide_by_hand() -> None:
@@ -225,7 +224,7 @@ def test_equal_remainders_are_settled_by_lot() -> None:
     assert winners == {"a", "b"}
 
 
-@given(sizes, shares, st.integers())
+@given(sizes, st.fractions(0, 1), st.integers())
 def test_counts_are_within_one_of_the_quota(sizes: dict[str, int], share: Fraction, seed: int) -> None:
     total = sum(sizes.values())
     seats = int(share * total)

@@ -19,15 +19,9 @@ def photo() -> Image.Image:
     return Image.open(sample.photos() / "explore_monuments__france_pontduGard.jpg").convert("RGB")
 
 
-def disc(size: tuple[int, int], centre: tuple[int, int], radius: int) -> Image.Image:
-    picture = Image.new("RGB", size, "white")
-    x, y = centre
-    ImageDraw.Draw(picture).ellipse((x - radius, y - radius, x + radius, y + radius), "black")
-    return picture
-
-
 def test_places_of_a_large_picture_are_those_at_the_size_it_was_described_at() -> None:
-    picture = disc((2 * SIDE, SIDE), (SIDE, SIDE // 4), 80)
+    picture = Image.new("RGB", (2 * SIDE, SIDE), "white")
+    ImageDraw.Draw(picture).circle((SIDE, SIDE // 4), 80, "black")
 
     (strongest, *_) = rooms.load("descriptors", "sift").describe(picture, 1).keypoints
 

@@ -8,9 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from eyespot.types import EyespotError
 from tests.models import exports
 from tests.wording import check_wording
 from tests.worlds import embedding_server
+from tests.worlds.servers import Quiet, listening
 
 ONNX_SETTINGS = 'dim = 16\nlicence = "MIT"\nimage.size = 32\ntext = {length = 32, mask = "attention_mask"}\n'
 TEXTS = ["a heron", "two people by a pool, at night", ""]
@@ -284,7 +283,7 @@ def test_what_the_hub_answers_is_told(child_env: dict[str, str]) -> None:
 def hub_that_answers() -> Iterator[str]:
     """It answers with the error that the name of the model says."""
 
-    class Answer(BaseHTTPRequestHandler):
+    class Answer(Quiet):
         def do_GET(self) -> None:
             code = next(code for code in CODES if code in self.path)
             self.send_response(403 if code == "GatedRepo" else 404)
@@ -294,13 +293,8 @@ def hub_that_answers() -> Iterator[str]:
 
         do_HEAD = do_GET
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with listening(Answer) as place:
+        yield f"http://{place}"
 
 
 @pytest.mark.long

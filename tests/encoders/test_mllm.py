@@ -49,10 +49,6 @@ def load(folder: Path, **options: Any) -> Any:
     return rooms.load("encoders", f"mllm:{folder}", device="cpu", thoughts=THOUGHTS, **options)
 
 
-def pixels(encoder: Any) -> Any:
-    return np.stack([encoder.read(picture) for picture in tiny_models.pictures()])
-
-
 def of_library(encoder: Any, inputs: Any, at: int = -1) -> Any:
     """The library's last hidden state of one input at a token, of unit length."""
     with torch.no_grad():
@@ -153,7 +149,7 @@ def test_reasoning_ends_at_its_token_or_gets_it(ids: list[int]) -> None:
 def test_a_batch_gives_what_each_gives_alone(family: str, encoders: dict[str, Any]) -> None:
     """Pictures of other shapes and texts of other lengths are neighbours, padded in front or behind."""
     encoder = encoders[family]
-    shown = pixels(encoder)
+    shown = np.stack([encoder.read(picture) for picture in tiny_models.pictures()])
 
     alone = [encoder.encode_composed(row[None], [text])[0] for row, text in zip(shown, TEXTS, strict=True)]
     words_alone = [encoder.encode_texts([text])[0] for text in TEXTS]

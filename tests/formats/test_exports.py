@@ -33,7 +33,6 @@ from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.galleries import facts_of, opened
 from tests.worlds.outside import loaded
 
-FORMATS = rooms.names("formats.exports")
 NAMES = ["file_name", "title", "license", "author", "taken", "latitude", "longitude", "species", "boxes"]
 PROFILE = Path(__file__).parent / "camtrap-dp-1.0.2"
 GPS, ARTIST, ORIENTATION, LATITUDE = 0x8825, 0x013B, 0x0112, 2
@@ -108,7 +107,7 @@ def test_coco_has_categories_licences_and_boxes_in_pixels(photos: Path, tmp_path
     assert dataset["licenses"][image["license"] - 1]["name"] == "CC0"
 
 
-@pytest.mark.parametrize("name", [name for name in FORMATS if name != "camtrap_dp"])
+@pytest.mark.parametrize("name", [name for name in rooms.names("formats.exports") if name != "camtrap_dp"])
 def test_only_what_was_chosen_is_written_and_progress_is_told(view: View, tmp_path: Path, name: str) -> None:
     chosen = np.zeros(9, np.bool_)
     chosen[[2, 5]] = True
@@ -233,24 +232,19 @@ def test_a_bare_png_or_webp_loses_only_its_metadata(tmp_path: Path, format: str)
         assert now.getexif().get(ORIENTATION) == 6
 
 
-def animated() -> bytes:
-    """Three frames that repeat, with a comment, the XMP of Adobe's programs, and something behind the end."""
-    frames = [Image.new("RGB", (40, 30), colour) for colour in ("red", "green", "blue")]
-    out = BytesIO()
-    frames[0].save(out, "GIF", save_all=True, append_images=frames[1:], loop=0, duration=80, comment=b"by Ada")
-    xmp = b"<x:xmpmeta><exif:GPSLatitude>53,5N</exif:GPSLatitude></x:xmpmeta>"
-    block = b"\x21\xff\x0bXMP DataXMP" + xmp + b"\x01" + bytes(range(255, -1, -1)) + b"\x00"
-    before, head, after = out.getvalue().partition(b"\x21\xff\x0bNETSCAPE2.0")
-    return before + block + head + after + b"GPS behind the end"
-
-
 def frames_of(data: bytes) -> list[bytes]:
     with Image.open(BytesIO(data)) as image:
         return [frame.convert("RGB").tobytes() for frame in ImageSequence.Iterator(image)]
 
 
 def test_a_bare_gif_has_every_frame_and_nothing_that_tells(tmp_path: Path) -> None:
-    data = animated()
+    frames = [Image.new("RGB", (40, 30), colour) for colour in ("red", "green", "blue")]
+    out = BytesIO()
+    frames[0].save(out, "GIF", save_all=True, append_images=frames[1:], loop=0, duration=80, comment=b"by Ada")
+    xmp = b"<x:xmpmeta><exif:GPSLatitude>53,5N</exif:GPSLatitude></x:xmpmeta>"
+    block = b"\x21\xff\x0bXMP DataXMP" + xmp + b"\x01" + bytes(range(255, -1, -1)) + b"\x00"
+    before, head, after = out.getvalue().partition(b"\x21\xff\x0bNETSCAPE2.0")
+    data = before + block + head + after + b"GPS behind the end"
     (tmp_path / "a.gif").write_bytes(data)
     bare, whole = (picture_of([str(tmp_path / "a.gif")], bare) for bare in (True, False))
 

@@ -33,13 +33,6 @@ from tests.worlds import draw, draw_photos, index_gallery
 from tests.worlds.galleries import opened
 
 
-@pytest.fixture
-def coded(tmp_path: Path, photos: Path) -> Path:
-    """Nine photos with codes."""
-    index_gallery(tmp_path / "g", photos, codes=True)
-    return tmp_path / "g"
-
-
 def test_half_vectors_are_those_of_the_encoder_rounded_and_stay_so(tmp_path: Path, photos: Path) -> None:
     for name in ("whole", "half"):
         index_gallery(tmp_path / name, photos, half=name == "half")
@@ -50,8 +43,10 @@ def test_half_vectors_are_those_of_the_encoder_rounded_and_stay_so(tmp_path: Pat
 
 
 def test_codes_come_with_every_shard_and_alike_where_they_were_lost_or_vectors_are_new(
-    coded: Path, photos: Path
+    photos: Path, tmp_path: Path
 ) -> None:
+    coded = tmp_path / "g"
+    index_gallery(coded, photos, codes=True)
     place = next(coded.rglob("*.codes.npy"))
     before = place.read_bytes()
     place.unlink()
@@ -266,20 +261,6 @@ except EyespotError as error:
 """
 
 
-@pytest.fixture(scope="module")
-def many_shards_gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixty shards of one row, with codes: four mapped files each."""
-    folder = tmp_path_factory.mktemp("many")
-    for number in range(SHARDS):
-        shard = disk.shard_path(folder, number)
-        shard.mkdir(parents=True)
-        items_table.write_items(shard, table_of([StoredRow(f"{number}", {}, [0], [f"{number}.jpg"], 1, 1, {})], {}))
-        disk.write_vectors(shard, np.eye(8, dtype=np.float32)[:1], disk.SpaceNote(SPACE, [], [[1.0] * 8] * 3))
-    disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {STEM: SPACE}, STEM, SHARDS))
-    write_missing_codes(Gallery(folder).view(STEM), no_progress)
-    return folder
-
-
 def output(gallery: Path, usual: int, most: int, times: int = 1) -> str:
     """What a program says that may open so many files and opens a gallery so often: blocks, codes and notes."""
     line = [sys.executable, "-c", OPEN, gallery, *map(str, (usual, most, times))]
@@ -287,14 +268,21 @@ def output(gallery: Path, usual: int, most: int, times: int = 1) -> str:
 
 
 @pytest.mark.long
-def test_files_that_are_more_than_the_usual_limit_are_opened(many_shards_gallery: Path) -> None:
+def test_files_that_are_more_than_the_usual_limit_are_opened(tmp_path: Path) -> None:
     """The limit is raised as far as it may be, also for what is open already; codes are not silently left out."""
-    assert output(many_shards_gallery, 100, 5000, times=4) == "60 True\n"
-    few = output(many_shards_gallery, 100, 150)
+    for number in range(SHARDS):
+        shard = disk.shard_path(tmp_path, number)
+        shard.mkdir(parents=True)
+        items_table.write_items(shard, table_of([StoredRow(f"{number}", {}, [0], [f"{number}.jpg"], 1, 1, {})], {}))
+        disk.write_vectors(shard, np.eye(8, dtype=np.float32)[:1], disk.SpaceNote(SPACE, [], [[1.0] * 8] * 3))
+    disk.write_header(tmp_path, disk.Header({0: disk.Root(str(tmp_path), "folder")}, {STEM: SPACE}, STEM, SHARDS))
+    write_missing_codes(Gallery(tmp_path).view(STEM), no_progress)
+    assert output(tmp_path, 100, 5000, times=4) == "60 True\n"
+    few = output(tmp_path, 100, 150)
     assert few.startswith("60 False the int8 codes are 180 files")
     (advice,) = re.findall(r"ulimit -n (\d+)", few)
-    assert output(many_shards_gallery, 100, int(advice)) == "60 True\n"
-    assert re.search("ulimit|raise the limit", output(many_shards_gallery, 70, 70))
+    assert output(tmp_path, 100, int(advice)) == "60 True\n"
+    assert re.search("ulimit|raise the limit", output(tmp_path, 70, 70))
 
 
 def test_fingerprints_over_several_lines_are_read_and_damaged_ones_are_told(tmp_path: Path) -> None:

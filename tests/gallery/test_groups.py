@@ -77,13 +77,9 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 GROUPED = [["a-small.jpg", "a-turned.jpg", "a.jpg"], ["b-cropped.jpg", "b.jpg"], ["c0.jpg", "c1.jpg", "c2.jpg"]]
 
 
-@pytest.fixture(scope="module")
-def made(photos: Path) -> Path:
+def test_copies_and_bursts_are_grouped_and_what_says_other_times_is_not(photos: Path) -> None:
     index_gallery(photos.parent / "gallery", photos, shard_rows=4)
-    return photos.parent / "gallery"
-
-
-def test_copies_and_bursts_are_grouped_and_what_says_other_times_is_not(made: Path) -> None:
+    made = photos.parent / "gallery"
     view = opened(made)
     assert grouped(made) == GROUPED and Groups(view).lost(view.live) == 5
 

@@ -37,18 +37,13 @@ def unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-def world(seed: int, count: int) -> tuple[np.ndarray, Landmarks]:
-    """Vectors to place, (20, 16), and landmarks."""
-    random = np.random.default_rng(seed)
-    marks = Landmarks(unit(random.standard_normal((count, 16))), random.random((count, 2), np.float32))
-    return unit(random.standard_normal((20, 16))), marks
-
-
 @settings(max_examples=examples(30))
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60))
 def test_a_photo_goes_to_one_place_whoever_comes_with_it(seed: int, count: int) -> None:
     """Beside its twin, and with its very nearest rather than between two groups."""
-    vectors, marks = world(seed, count)
+    random = np.random.default_rng(seed)
+    marks = Landmarks(unit(random.standard_normal((count, 16))), random.random((count, 2), np.float32))
+    vectors = unit(random.standard_normal((20, 16)))
     rows = np.arange(100, 120)
     together = marks.place(vectors, rows)
     alone = np.concatenate([marks.place(vectors[at : at + 1], rows[at : at + 1]) for at in range(20)])

@@ -8,7 +8,6 @@ import math
 import os
 import re
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -27,9 +26,10 @@ from eyespot.gallery.segments import compact
 from eyespot.storage.digests import DIGESTS
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError, no_progress
-from tests.gallery.test_remote import cache as cache, contents, copied, make, names, update
+from tests.gallery.test_remote import cache as cache, contents, copied, names, small, update
 from tests.wording import raises
 from tests.worlds import draw
+from tests.worlds.servers import listening
 
 STORES = ["file", "s3", "memory"]  # a folder, a bucket, and a store without conditional puts
 
@@ -171,7 +171,7 @@ def test_a_folder_has_one_publisher_at_a_time(url: str, tmp_path: Path) -> None:
 
 def test_what_is_published_is_one_state_of_a_gallery_that_changes_meanwhile(url: str, tmp_path: Path) -> None:
     """After the first file that is sent: a shard is new, a table is written again, and a file is gone."""
-    gallery = make(tmp_path)
+    gallery = small(tmp_path)
     (gallery / "shards" / "00001" / "zz.bin").write_bytes(b"soon gone")
     changed: list[bool] = []
 
@@ -247,10 +247,8 @@ def test_a_store_without_ranges_sends_large_files_whole(url: str, tmp_path: Path
     gallery = with_large_file(copied(tmp_path, 1))
     publish(gallery, url)
     handler = partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        copy = fetch(f"http://127.0.0.1:{server.server_address[1]}/store", tmp_path / "copy")
-        server.shutdown()
+    with listening(handler) as place:
+        copy = fetch(f"http://{place}/store", tmp_path / "copy")
     assert contents(copy) == contents(gallery)
 
 
@@ -279,12 +277,8 @@ def test_a_web_server_that_sends_more_or_breaks_leaves_no_wrong_file(cut: bool, 
     sent = next((tmp_path / "store").rglob("starter*.npy"))
     sent.write_bytes(sent.read_bytes()[: -9 if cut else None] + bytes(0 if cut else 1 << 20))
     handler = partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://ada:p4ssword@127.0.0.1:{server.server_address[1]}/store?key=s1gnature"
-        with pytest.raises(EyespotError) as refused:
-            fetch(address, tmp_path / "copy")
-        server.shutdown()
+    with listening(handler) as place, pytest.raises(EyespotError) as refused:
+        fetch(f"http://ada:p4ssword@{place}/store?key=s1gnature", tmp_path / "copy")
     assert not {word for word in ("ada", "p4ss", "s1gn") if word in str(refused.value)}
     assert not (tmp_path / "copy" / "gallery.toml").exists() and not list((tmp_path / "copy").rglob("starter*.npy"))
 

@@ -28,7 +28,6 @@ def to_seconds(time: datetime) -> datetime:
     return time.replace(microsecond=0)
 
 
-texts = st.none() | st.text(st.characters(codec="utf-8"), max_size=12)
 rows = st.lists(
     st.fixed_dictionaries(
         {
@@ -37,7 +36,7 @@ rows = st.lists(
             "taken": st.none() | st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(to_seconds),
             "latitude": st.none() | st.floats(),
             "kind": st.none() | st.sampled_from(["heron", "Heron", "ß", ""]),
-            "title": texts,
+            "title": st.none() | st.text(st.characters(codec="utf-8"), max_size=12),
             "number": st.none() | st.integers(-(2**63), 2**63 - 1),
             "live": st.booleans(),
         }

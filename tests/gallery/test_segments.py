@@ -31,17 +31,9 @@ from tests.command import refuses, run_eyespot
 from tests.examples import examples
 from tests.made_once import made_once
 from tests.worlds import draw, index_gallery
+from tests.worlds.galleries import flip
 
 SHARDS = 8
-QUESTIONS = (
-    ("search", "stripes", "-k", 30),
-    ("search", "stripes", "--by", "look"),
-    ("search", "egret", "--by", "words"),
-    ("search", "--where", "number > 20"),
-    ("search", "a bird", "--where", "kind = 'heron'"),
-    ("duplicates",),
-    ("failures",),
-)
 
 
 def photos_of(folder: Path, first: int, count: int) -> Path:
@@ -76,7 +68,15 @@ def gallery(tmp_path: Path) -> Path:
 def answers(gallery: Path) -> list[Any]:
     """What each question is answered, without the time it took."""
     found = []
-    for question in QUESTIONS:
+    for question in (
+        ("search", "stripes", "-k", 30),
+        ("search", "stripes", "--by", "look"),
+        ("search", "egret", "--by", "words"),
+        ("search", "--where", "number > 20"),
+        ("search", "a bird", "--where", "kind = 'heron'"),
+        ("duplicates",),
+        ("failures",),
+    ):
         done = run_eyespot(*question, "-g", gallery, "--json")
         assert done.returncode in (0, 3), done.stderr
         answer = json.loads(done.stdout)
@@ -348,9 +348,7 @@ def test_an_approximate_index_is_of_whole_segments(gallery: Path, tmp_path: Path
 @pytest.mark.long
 def test_a_damaged_shard_stays_as_it_is_and_is_named(gallery: Path) -> None:
     place = disk.shard_path(gallery, 5) / f"{Gallery(gallery).stem()}.npy"
-    data = bytearray(place.read_bytes())
-    data[-3] ^= 1
-    place.write_bytes(data)
+    flip(place, -3)
 
     merged = compact(gallery, most=16, grace=0)
 
@@ -361,20 +359,14 @@ def test_a_damaged_shard_stays_as_it_is_and_is_named(gallery: Path) -> None:
     assert compact(gallery, grace=0).notes == [] and len(names(gallery)) == 1
 
 
-def rot(place: Path) -> None:
-    """Another bit, as a disk loses one: no date says so."""
-    data = bytearray(place.read_bytes())
-    data[len(data) // 2] ^= 4
-    place.write_bytes(data)
-    later = (place.parent / DIGESTS).stat().st_mtime_ns + 10**9
-    os.utime(place.parent / DIGESTS, ns=(later, later))
-
-
 @pytest.mark.parametrize("name", [*disk.ROW_STORE, segments.MEMBERS])
 def test_a_repair_makes_again_what_lies_beside_a_segment(gallery: Path, name: str) -> None:
     compact(gallery, most=16, grace=0)
     rows, members = rows_of(gallery), members_of(disk.shard_paths(gallery)[0])
-    rot(disk.shard_paths(gallery)[0] / name)
+    place = disk.shard_paths(gallery)[0] / name
+    flip(place, place.stat().st_size // 2)
+    later = (place.parent / DIGESTS).stat().st_mtime_ns + 10**9
+    os.utime(place.parent / DIGESTS, ns=(later, later))  # as a disk loses a bit: no date says so
     assert [fault.file for fault in faults(gallery, no_progress)] == [name]
 
     index_gallery(gallery, repair=True)

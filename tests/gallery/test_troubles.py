@@ -33,13 +33,6 @@ from tests.worlds import draw, index_gallery, make_gallery
 from tests.worlds.clips import clip
 
 FULL = "make room and run the same line again"
-WORDS = {
-    errno.ENOSPC: FULL,
-    errno.EDQUOT: FULL,
-    errno.EACCES: "give yourself the right",
-    errno.EROFS: "its disk may only be read",
-    errno.EIO: "is sound|check the address",
-}
 THROWS_AWAY = ("move it away", "delete", "--repair")
 
 
@@ -75,7 +68,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_store_that_cannot_be_written_says_why(made: Path, monkeypatch: pytest.MonkeyPatch, store: str) -> None:
-    for number, words in WORDS.items():
+    for number, words in {
+        errno.ENOSPC: FULL,
+        errno.EDQUOT: FULL,
+        errno.EACCES: "give yourself the right",
+        errno.EROFS: "its disk may only be read",
+        errno.EIO: "is sound|check the address",
+    }.items():
 
         def fail(_: object, number: int = number) -> None:
             raise OSError(number, os.strerror(number))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import _thread
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,29 +15,23 @@ from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.llms.budget import Budget, BudgetSpent, ItemMeter
 from eyespot.types import Answer, AnswerStream, Judgement, Pair, Query, SequentialAnswers, Spent, Verdict
 from tests.wording import raises
+from tests.worlds.judging import PlainJudge
 
 HERON, OWL = Query.words("a heron", "1"), Query.words("an owl", "2")
 
 
-@dataclass
-class Scripted:
+@dataclass(kw_only=True)
+class Scripted(PlainJudge):
     """A judge that has `width` requests under way at a time, answers the last of them first, and counts them all."""
 
     name: str = "scripted"
     prompt: str = "p"
     width: int = 1
-    budget: Budget = field(default_factory=Budget)
     fails: frozenset[str] = frozenset()
     refuses: frozenset[str] = frozenset()
     sent: list[str] = field(default_factory=list)
-    fallbacks: Mapping[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    language_model: None = None
 
-    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
-        return SequentialAnswers(self.answer_all(pairs))
-
-    def answer_all(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         coming = iter(pairs)
         under_way: list[Answer] = []
         try:

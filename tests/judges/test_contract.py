@@ -19,7 +19,6 @@ from eyespot.types import Answer, EyespotError, Judge, Pair, Query
 from tests.worlds.judging import judge_of
 from tests.worlds.servers import YES, Double, message
 
-KEYS = [f"{vendor}_{what}" for vendor in ("OPENAI", "ANTHROPIC") for what in ("API_KEY", "BASE_URL")]
 ROOM = rooms.names("judges")
 
 
@@ -135,7 +134,7 @@ def test_what_a_search_hands_over_is_taken_or_refused_in_one_sentence(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Offline and without keys: a judge is made, or says what it lacks."""
-    for variable in KEYS:
+    for variable in [f"{vendor}_{what}" for vendor in ("OPENAI", "ANTHROPIC") for what in ("API_KEY", "BASE_URL")]:
         monkeypatch.delenv(variable, raising=False)
     handed = {"embedding": SecondModel("starter")} if name == "encoder" else {"read": picture_of}
 

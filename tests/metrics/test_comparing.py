@@ -31,7 +31,7 @@ from eyespot.metrics import (
 from eyespot.types import Qrels, Run, UsageError
 from tests.examples import examples
 from tests.wording import check_wording, raises
-from tests.worlds.rankings import ranking
+from tests.worlds.runs import ranking
 
 FEW = Resampling(samples=200)
 
@@ -285,19 +285,16 @@ def test_json_has_means_definitions_and_on_demand_queries() -> None:
     assert scores.take([0]).as_json()["measures"]["AP@50"]["mean"] == pytest.approx(0.25)
 
 
-CLOSED = [
-    *("AP", "AP@4", "AP(norm='min-k')@4", "nDCG", "nDCG@4", "nDCG(dcg='exp-log2')@4", "RR", "RR@3", "R@4", "Hit@4"),
-    *("Success@4", "P@4", "P", "Rprec", "mAP@R", "Oracle@4", "R(rel=2)@4", "AP(rel=2)@4"),
-]
-
-
 @settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=6), st.integers(0, 2))
 def test_closed_forms_are_means_over_all_orders(grades: list[int], outside: int) -> None:
     """Every order of the pool, with relevant images outside the pool, too."""
     known = ranking(grades, sum(grade > 0 for grade in grades) + outside)
     orders = sorted(set(permutations(grades)))
-    for spelling in CLOSED:
+    for spelling in [
+        *("AP", "AP@4", "AP(norm='min-k')@4", "nDCG", "nDCG@4", "nDCG(dcg='exp-log2')@4", "RR", "RR@3", "R@4", "Hit@4"),
+        *("Success@4", "P@4", "P", "Rprec", "mAP@R", "Oracle@4", "R(rel=2)@4", "AP(rel=2)@4"),
+    ]:
         measure = parse(spelling)
         every = [measure(replace(known, grades=np.array(order))) for order in orders]
         found = floor(measure, known)

@@ -289,12 +289,6 @@ def photo() -> Image.Image:
         return opened.convert("RGB").resize((320, 240))
 
 
-def as_bytes(photo: Image.Image, form: str) -> bytes:
-    made = BytesIO()
-    photo.save(made, form)
-    return made.getvalue()
-
-
 @needs_rawpy
 def test_a_raw_photo_is_its_preview_upright_with_the_facts_of_its_file(photo: Image.Image) -> None:
     opened = open_picture(dng(photo, orientation=6))
@@ -356,7 +350,9 @@ def test_raw_photos_are_not_gone_without_the_extra(photo: Image.Image, tmp_path:
 
 @pytest.mark.parametrize("form", ["TIFF", "JPEG", "PNG"])
 def test_other_pictures_are_not_taken_for_raw_photos(photo: Image.Image, form: str) -> None:
-    data = as_bytes(photo, form)
+    made = BytesIO()
+    photo.save(made, form)
+    data = made.getvalue()
 
     assert not is_raw(data) and open_picture(data).image.size == photo.size
     assert is_raw(dng(photo)) and is_raw(dng(None)) and not is_raw(b"") and not is_raw(b"II*\0\xff\xff\xff\xff")

@@ -36,7 +36,6 @@ from tests.wording import raises
 from tests.worlds import index_gallery
 
 MIB = 1 << 20
-LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads peaks from /proc")
 
 
 def png(width: int, height: int, colours: int, note: bytes = b"") -> bytes:
@@ -186,11 +185,10 @@ for folder in sorted(Path(sys.argv[1]).iterdir()):
     pictures.open_picture(large, int((folder / "min_side").read_text()) or None)
     print(folder.name, estimates[-1], status("VmHWM") - before)
 """
-GRADIENT = Image.linear_gradient("L")
 
 
 def drawn(mode: str, size: tuple[int, int]) -> Image.Image:
-    grey = GRADIENT.resize(size)
+    grey = Image.linear_gradient("L").resize(size)
     if mode in ("RGB", "RGBA", "CMYK"):
         return Image.merge(mode, [grey] * len(mode))
     if mode == "I;16":
@@ -228,7 +226,7 @@ CASES = [  # format, mode, options, and the shorter side that is asked for
 
 
 @pytest.mark.long
-@LINUX
+@pytest.mark.skipif(sys.platform != "linux", reason="reads peaks from /proc")
 def test_no_format_takes_more_than_is_estimated(tmp_path: Path) -> None:
     for at, (kind, mode, options, min_side) in enumerate(CASES):
         folder = tmp_path / f"{at:02d}"

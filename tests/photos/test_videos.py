@@ -69,10 +69,6 @@ def paths(folder: Path) -> list[str]:
     return sorted(os.path.relpath(path, folder) for one in facts_of(folder) for path in one["paths"])
 
 
-def reasons(summary: Summary) -> dict[str, str]:
-    return {failure.path: failure.reason for failure in summary.failures}
-
-
 @pytest.mark.long
 def test_one_frame_a_shot_is_read_again_as_it_was(photos: list[Image.Image], starter: Encoder, tmp_path: Path) -> None:
     for ending in ENDINGS:
@@ -196,7 +192,7 @@ def test_what_cannot_be_read_is_a_failure(folder: Path, photos: list[Image.Image
     clip(folder / "locked.mp4", photos[:1], 1, None, encryption_scheme="cenc-aes-ctr", **key)
     summary = indexed(folder)
 
-    why = reasons(summary)
+    why = {failure.path: failure.reason for failure in summary.failures}
     assert {one.partition("#")[0] for one in paths(folder)} == {"a.mp4", "b.mkv", "early.mkv"}
     assert why.pop("early.mkv").startswith("cut short: of 00:00:12 only 00:00:0")
     assert why.pop("empty.mp4") == "empty file" and why.pop("sound.mp4") == "sound without a picture"

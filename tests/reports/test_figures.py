@@ -167,7 +167,6 @@ def test_no_number_of_matches_falls_between_bars(numbers: list[int]) -> None:
 
 
 SOME = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, math.nan])
-POINTS = st.lists(st.builds(MethodPoint, st.just("p"), SOME, SOME), max_size=12)
 
 
 def beats(one: MethodPoint, two: MethodPoint) -> bool:
@@ -175,7 +174,7 @@ def beats(one: MethodPoint, two: MethodPoint) -> bool:
     return no_worse and (one.seconds, one.value) != (two.seconds, two.value)
 
 
-@given(POINTS)
+@given(st.lists(st.builds(MethodPoint, st.just("p"), SOME, SOME), max_size=12))
 def test_the_front_is_what_nothing_beats(points: list[MethodPoint]) -> None:
     drawable = [p for p in points if p.seconds > 0 and math.isfinite(p.value)]
     unbeaten = [p for p in drawable if not any(beats(other, p) for other in drawable)]

@@ -38,7 +38,7 @@ from tests.examples import examples
 from tests.search.test_contact_sheet import HOSTILE, Page
 from tests.wording import raises
 from tests.worlds import make_gallery
-from tests.worlds.evaluations import benchmark
+from tests.worlds.benchmarks import heron
 
 QRELS = Qrels({"up": {"a": 1, "b": 0}, "down": {"a": 2, "z": 1}, "same": {"a": 1}})
 PLAIN = Run.from_orders({"up": ["b", "c", "a"], "down": ["a", "b"], "same": ["a"]})
@@ -214,7 +214,7 @@ def made(orders: dict[str, str], way: str = "t2i", measures: Sequence[str] = ("A
     queries = {query: {"text": f"find {query}"} for query in EXAMPLES_QRELS}
     task = Task(way, JudgedQueries(queries, Qrels(EXAMPLES_QRELS)), [*map(parse, measures)], way=way)
     run = Run.from_orders({query: list(images) for query, images in orders.items()})
-    return Evaluation(benchmark(), "test", "ours", [scored(task, run)], {"eyespot": "0"})
+    return Evaluation(heron(), "test", "ours", [scored(task, run)], {"eyespot": "0"})
 
 
 def queries(group: object) -> list[str]:
@@ -264,7 +264,7 @@ def test_captions_whose_picture_falls_back_in_a_larger_pool_are_shown_with_the_n
     task = Task("t2i", JudgedQueries(texts, qrels), [parse("RR")], pool=pool)
     orders = {"far": "xyzabc", "stays": "bxyzac", "wrong": "abxcyz", "other": "xabcyz"}
     run = Run.from_orders({query: list(images) for query, images in orders.items()})
-    two = Evaluation(benchmark(), "v1", "ours", [scored(task, run)], {"eyespot": "0"})
+    two = Evaluation(heron(), "v1", "ours", [scored(task, run)], {"eyespot": "0"})
 
     group = examples_of(two)[-1]
 

@@ -41,7 +41,7 @@ from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, RankedImage, Run, UsageError
 from tests.pages import ROOT, blocks, run_code, run_page
 from tests.wording import raises
-from tests.worlds.evaluations import PAPER, POOR, benchmark, evaluation, task, timed
+from tests.worlds.benchmarks import PAPER, POOR, evaluation, heron, task, timed
 
 FILES = {"run.parquet", "per_query.parquet", "tables.md", "tables.tex", "report.html", "summary.json"}
 
@@ -200,7 +200,7 @@ WITHOUT = """
 from pathlib import Path
 from eyespot.reports.folder import write
 from tests.wording import raises
-from tests.worlds.evaluations import evaluation
+from tests.worlds.benchmarks import evaluation
 write(evaluation(), Path("report"))
 """
 
@@ -335,7 +335,7 @@ def measured(asked: Sequence[str], system: str, images: Sequence[str] = "acd") -
     run = Run({query: [RankedImage(image, level[image]) for image in order] for query, order in TIED.items()})
     judged = JudgedQueries({query: {} for query in TIED}, Qrels({query: dict.fromkeys(images, 1) for query in TIED}))
     made = scored(Task("t2i", judged, [parse(spelling) for spelling in asked]), run)
-    return Evaluation(benchmark(()), "test", system, [made])
+    return Evaluation(heron(()), "test", system, [made])
 
 
 @pytest.mark.parametrize("ours", ASKED, ids=range(len(ASKED)))

@@ -30,11 +30,6 @@ from tests.worlds.benchmarks import official_rerank
 pytestmark = pytest.mark.usefixtures("without_figures")
 
 NAMES = reproduce.names()
-ASKED = {
-    *("inquire-2", "inquire-3", "inquire-4", "inquire-5", "inquire-e"),
-    *("quari-1a", "quari-1b", "quari-2", "quari-3a", "quari-3b", "quari-4"),
-    *("ilias", "rmir-2", "recos-2", "recos-3"),
-}
 DOUBLED = (
     '[[steps]]\nname = "evaluate"\nrun = "eyespot eval rmir -e {encoder} -g {name} --out reports/one"\neach = true\n'
 )
@@ -42,7 +37,11 @@ ONE_A_PAPER = ("inquire-2", "quari-2", "rmir-2", "recos-3")  # the others run ea
 
 
 def test_every_table_has_a_recipe() -> None:
-    assert set(NAMES) == ASKED
+    assert set(NAMES) == {
+        *("inquire-2", "inquire-3", "inquire-4", "inquire-5", "inquire-e"),
+        *("quari-1a", "quari-1b", "quari-2", "quari-3a", "quari-3b", "quari-4"),
+        *("ilias", "rmir-2", "recos-2", "recos-3"),
+    }
     with raises(UsageError):
         reproduce.recipe("inquire-9")
 

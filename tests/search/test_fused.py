@@ -40,7 +40,6 @@ def rankings(draw: st.DrawFn) -> Run:
     return Run(made)
 
 
-LAW = settings(max_examples=examples(50), deadline=None)
 FUSIONS = st.builds(Fusion, st.sampled_from(["rrf", "combsum", "combmnz"]), st.sampled_from(["min-max", "z"]))
 
 
@@ -110,7 +109,7 @@ def test_what_is_wrong_is_one_sentence(wrong: dict) -> None:
         Fusion(**wrong)([A, B])
 
 
-@LAW
+@settings(max_examples=examples(50), deadline=None)
 @given(FUSIONS, rankings(), rankings())
 def test_weights_of_one_and_zero_give_the_first_order(fusion: Fusion, first: Run, second: Run) -> None:
     fused = Fusion(fusion.by, fusion.norm, weights=(1, 0))([first, second])
@@ -138,9 +137,6 @@ def test_the_grid_has_every_run_alone_and_adds_up_to_one(runs: int) -> None:
 # -- query expansion in a plane where every number can be checked by hand ----------------------------------------
 
 
-COLUMNS: dict[str, str] = {}
-
-
 class Compass:
     """An encoder of words that are degrees: "30" is the direction thirty degrees to the left of east."""
 
@@ -161,7 +157,7 @@ def plane(folder: Path, degrees: list[float]) -> View:
     shard = disk.shard_path(folder, 0)
     shard.mkdir(parents=True)
     rows = [StoredRow(f"{one:g}", {}, [0], [f"{one:g}.jpg"], 1, 1, {}) for one in degrees]
-    items_table.write_items(shard, table_of(rows, COLUMNS))
+    items_table.write_items(shard, table_of(rows, {}))
     disk.write_vectors(shard, directions(degrees), disk.SpaceNote(Compass.space, [], []))
     stem = disk.stem_of(Compass.space)
     disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {stem: Compass.space}, stem, 1))

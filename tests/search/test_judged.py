@@ -75,7 +75,7 @@ def test_one_picture_of_two_names_is_judged_once_for_both(ledger: Judgements) ->
 
 
 def test_a_spent_budget_ends_it_and_what_was_answered_counts(ledger: Judgements) -> None:
-    judge = Labels({"a heron": {"a": 0.1, "b": 0.9, "c": 0.5}}, Budget(calls=2))
+    judge = Labels({"a heron": {"a": 0.1, "b": 0.9, "c": 0.5}}, budget=Budget(calls=2))
     stage = JudgeRerank(judge, ledger, 3)
 
     looked = stage.ask([HERON], ranked(q="abc"))

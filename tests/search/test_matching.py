@@ -158,9 +158,6 @@ def test_facts_header_and_notes_go_along_under_the_new_names(view: View) -> None
 # -- what is said of a gallery's pictures, in files and columns ---------------------------------------------------
 
 
-NAMES = ["heron", "osprey", "owl", "", "gone"]
-
-
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five photos in two folders and shards of two; one has no name, one is gone, two are called alike."""
@@ -168,7 +165,7 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = ["0.jpg", "1.jpg", "2.jpg", "deep/1.jpg", "4.jpg"]
     for at, file in enumerate(files):
         draw(folder / "photos" / file, at)
-    rows = "".join(f"{file},{name}\n" for file, name in zip(files, NAMES, strict=True))
+    rows = "".join(f"{file},{name}\n" for file, name in zip(files, ["heron", "osprey", "owl", "", "gone"], strict=True))
     (folder / "photos" / "metadata.csv").write_text("file_name,common_name\n" + rows)
     index_gallery(folder / "gallery", folder / "photos", shard_rows=2)
     (folder / "photos" / "4.jpg").unlink()

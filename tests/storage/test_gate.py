@@ -1,6 +1,6 @@
 """What comes from outside has a limit: archives, tables, SQLite files, publications, buckets, hubs and uploads.
 
-Answers of models' servers are in tests/llms/test_gate.py, those of web hosts in tests/models/test_web.py.
+Answers of models' servers are in tests/llms/test_client.py, those of web hosts in tests/models/test_downloads.py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +48,8 @@ from eyespot.types import EyespotError, Pair, Query
 from tests.command import run_eyespot
 from tests.examples import examples
 from tests.worlds import make_gallery
-from tests.worlds.misbehaving import MARK, Repeater, misbehaving, planted, spelled
-from tests.worlds.servers import Double, Response, Seen
+from tests.worlds.misbehaving import MARK, Repeater, planted, spelled
+from tests.worlds.servers import Double, Quiet, Response, Seen, listening
 
 MOST_MEMORY, MOST_SECONDS = 200e6, 60  # above the base, of one file; seconds of processor time
 LONG = b"a" * (LONGEST_LINE * 4)
@@ -330,9 +329,10 @@ LISTS: dict[str, Any] = {
 def test_a_list_of_a_hub_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     listing = LISTS[name]
 
-    class Hub(BaseHTTPRequestHandler):
+    class Hub(Quiet):
         def do_GET(self) -> None:
             said = listing if "/tree/" in self.path else {"sha": "a" * 40}
+            self.close_connection = True
             self.send_response(200)
             following = {"no end": f"{address}{self.path}0", "a file of this machine": "file:///etc/hostname"}
             if "/tree/" in self.path and name in following:
@@ -340,17 +340,13 @@ def test_a_list_of_a_hub_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) 
             self.end_headers()
             self.wfile.write(said if isinstance(said, bytes) else json.dumps(said).encode())
 
-        def log_message(self, *_: Any) -> None: ...
-
     monkeypatch.setattr(repository, "PAGES", 20)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_address[1]}"
+    with listening(Hub) as place:
+        address = f"http://{place}"
         monkeypatch.setenv("HF_ENDPOINT", address)
         with bounded(), pytest.raises(EyespotError) as refused:
             repository.listed("org/name")
-        server.shutdown()
     assert len(str(refused.value)) < 1000 and str(refused.value).isprintable()
 
 
@@ -461,7 +457,7 @@ def test_no_secret_of_a_thousand_answers_stands_anywhere(tmp_path: Path, monkeyp
         monkeypatch.setattr(web, name, 0.05)
     gallery, texts, verdicts = make_gallery(tmp_path, 3), list[str](), 0
     photo, most = next((tmp_path / "photos").iterdir()), peak_memory() + MOST_MEMORY
-    with misbehaving(Repeater) as host, closing(Judgements(gallery / "ledger.sqlite")) as ledger:
+    with listening(Repeater) as host, closing(Judgements(gallery / "ledger.sqlite")) as ledger:
         for seed in range(examples(1000)):
             dice = random.Random(seed)
             url, key, hidden = planted(dice, host)

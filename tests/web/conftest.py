@@ -250,6 +250,17 @@ def saved(page: Any) -> None:
     page.get_by_text("All saved", exact=True).wait_for()
 
 
+def rewrite_script(page: Any, script: str, before: str, after: str) -> None:
+    """Serve a script of the page with one constant changed: few photos are many then."""
+
+    def answer(route: Any) -> None:
+        found = route.fetch()
+        assert before in found.text()
+        route.fulfill(response=found, body=found.text().replace(before, after))
+
+    page.route(f"**/{script}*", answer)
+
+
 def slow_down(page: Any) -> None:
     """A line on which every answer takes 0.3 s longer."""
     slow = {"offline": False, "latency": 300, "downloadThroughput": -1, "uploadThroughput": -1}

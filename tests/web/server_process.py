@@ -17,8 +17,6 @@ from urllib.parse import urlencode
 
 from tests.command import environment
 
-PLAIN = "from eyespot.cli import main; main()"
-
 
 class ServerProcess:
     """A running server: where it listens, the token of its owner if it has one, and what it wrote so far."""
@@ -30,7 +28,7 @@ class ServerProcess:
         *words: object,
         port: int = 0,
         before: Sequence[str] = (),
-        script: str = PLAIN,
+        script: str = "from eyespot.cli import main; main()",
         **env: str,
     ) -> None:
         line = [*before, sys.executable, "-c", script, "serve", "-g", gallery, "--port", port, *words]

@@ -1,4 +1,4 @@
-"""Filters: counts within the result, each column without its own ticks; taxa as a tree; what to drop."""
+"""Filters: counts within the result, taxa as a tree, what to drop; each parameter goes through every form and link."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
 
 import duckdb
 import numpy as np
@@ -33,7 +36,7 @@ from eyespot.web.found.summary import BARS, MONTHS, places_of, timeline_of
 from eyespot.web.found.taxa import Coded, taxa_of
 from tests.examples import examples
 from tests.made_once import made_once
-from tests.web.conftest import at_this_machine, copy_gallery
+from tests.web.conftest import PHOTOS, at_this_machine, copy_gallery
 from tests.wording import raises
 from tests.worlds import draw, index_gallery
 
@@ -45,7 +48,6 @@ BIRDS = (
     ("Pelecaniformes", "Pelecanidae", "Pelecanus", "Pelecanus thagus"),
     ("Passeriformes", "Icteridae", "Curaeus", "Curaeus curaeus"),
 )
-SITES = ("lake", "river", "Lake")
 
 
 def make_birds(folder: Path) -> None:
@@ -55,7 +57,7 @@ def make_birds(folder: Path) -> None:
         place = draw(folder / "photos" / f"{seed:03d}.png", seed - (seed % 5 == 4))
         if seed % 5 == 4:  # the same picture in other bytes
             place.write_bytes(place.read_bytes() + b"more")
-        rows.append(",".join((place.name, *BIRDS[seed % 6], SITES[seed % 3])))
+        rows.append(",".join((place.name, *BIRDS[seed % 6], ("lake", "river", "Lake")[seed % 3])))
     (folder / "photos" / "metadata.csv").write_text("\n".join(rows) + "\n")
     index_gallery(folder / "gallery", folder / "photos", shard_rows=25)
 
@@ -178,16 +180,14 @@ def test_cases_are_folded_as_duckdb_does(text: str) -> None:
 # -- the timeline and the places of a result ---------------------------------------------------------------------
 
 
-DAYS = st.lists(st.dates(date(1850, 1, 1), date(2100, 12, 31)), max_size=30)
 LATITUDES, LONGITUDES = (  # to a centimetre, and many on edges of cells
     st.one_of(st.integers(-most * 10**7, most * 10**7).map(lambda at: at / 10**7), st.integers(-most, most).map(float))
     for most in (90, 180)
 )
-PLACES = st.lists(st.tuples(LATITUDES, LONGITUDES), min_size=1, max_size=30)
 
 
 @settings(max_examples=examples(60))
-@given(DAYS)
+@given(st.lists(st.dates(date(1850, 1, 1), date(2100, 12, 31)), max_size=30))
 def test_every_dated_photo_is_in_one_bar_and_bars_join_without_a_gap(days: list[date]) -> None:
     found = timeline_of([{"taken": f"{day.isoformat()}T10:00:00"} for day in days] + [{}])
     if len({(day.year, day.month) for day in days}) < 2:
@@ -202,7 +202,7 @@ def test_every_dated_photo_is_in_one_bar_and_bars_join_without_a_gap(days: list[
 
 
 @settings(max_examples=examples(60))
-@given(PLACES)
+@given(st.lists(st.tuples(LATITUDES, LONGITUDES), min_size=1, max_size=30))
 def test_every_placed_photo_is_in_one_square_within_its_box(places: list[tuple[float, float]]) -> None:
     found = places_of([{"latitude": south, "longitude": west} for south, west in places] + [{"latitude": None}])
     assert found is not None and found["unknown"] == 1
@@ -239,12 +239,12 @@ def world_of(gallery: Path, version: str) -> SearchContext:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> SearchContext:
+def context(tmp_path_factory: pytest.TempPathFactory) -> SearchContext:
     return world_of(copy_gallery(tmp_path_factory.mktemp("results"), 4), "1")
 
 
-def one(world: SearchContext) -> RankedResult:
-    return Results().search(SearchParams(q="stripes"), world)
+def one(context: SearchContext) -> RankedResult:
+    return Results().search(SearchParams(q="stripes"), context)
 
 
 def kept_of(frozen: RankedResult, masks: list[Mask], limit: int) -> list[str]:
@@ -255,26 +255,26 @@ def kept_of(frozen: RankedResult, masks: list[Mask], limit: int) -> list[str]:
     return [frozen.id for frozen in results.results.values()[::-1]]
 
 
-def test_masks_count_in_full_and_the_latest_is_kept_however_large_it_is(world: SearchContext) -> None:
+def test_masks_count_in_full_and_the_latest_is_kept_however_large_it_is(context: SearchContext) -> None:
     """Of masks of a million rows, one MiB each, sixteen MiB hold fifteen: the rest is the results themselves."""
-    frozen = one(world)
+    frozen = one(context)
     masks = [np.ones(MIB, bool) for _ in range(40)]
     assert kept_of(frozen, masks, 16 * MIB) == [str(number) for number in range(39, 24, -1)]
     assert kept_of(frozen, masks[:3], 1000) == ["2"]
 
 
-def test_what_a_judge_said_counts(world: SearchContext) -> None:
+def test_what_a_judge_said_counts(context: SearchContext) -> None:
     """A thousand rows of 250 bytes beside the result's own twenty thousand: fourteen of them take 3.8 MB."""
-    results, frozen = Results(4_000_000), one(world)
+    results, frozen = Results(4_000_000), one(context)
     for number in range(100):
         results.keep(replace(frozen, id=str(number), judged={row: JudgedPlace(row, 0.5) for row in range(1000)}))
     assert len(results.results.values()) == 14
 
 
 @pytest.mark.parametrize(("by", "rows"), [("look", 4), ("words", 2)])
-def test_counting_filters_leaves_no_array_of_all_rows_with_a_result(world: SearchContext, by: str, rows: int) -> None:
+def test_counting_filters_leaves_no_array_of_all_rows_with_a_result(context: SearchContext, by: str, rows: int) -> None:
     """A server that remembers thousands of searches would otherwise grow by the gallery's length with each."""
-    frozen = Results().search(SearchParams(q="heron", by=by), world)
+    frozen = Results().search(SearchParams(q="heron", by=by), context)
     shared = [frozen.mask, frozen.rows, frozen.scores, frozen.vector, frozen.holding]
 
     countable = frozen.countable
@@ -289,7 +289,7 @@ def test_results_of_a_gallery_as_it_was_stay_until_it_is_indexed_once_more(tmp_p
     """So that nobody who pages loses the place, and no more than one old snapshot is held."""
     gallery, results = copy_gallery(tmp_path, 4), Results()
     worlds = [world_of(gallery, version) for version in "123"]
-    found = [results.search(SearchParams(q="stripes"), world) for world in worlds[:2]]
+    found = [results.search(SearchParams(q="stripes"), context) for context in worlds[:2]]
     assert [results[one.id] is one for one in found] == [True, True]
 
     found.append(results.search(SearchParams(q="a disc"), worlds[2]))
@@ -317,12 +317,12 @@ def test_the_same_search_by_several_people_at_once_is_one(tmp_path: Path) -> Non
     collection = Collection(copy_gallery(tmp_path, 4), "starter")
     counted = collection.index = CountedIndex(collection.index)
     snapshot = Snapshot(collection, FactStore(), "1")
-    results, world = Results(), SearchContext(snapshot, tmp_path / "pictures")
+    results, context = Results(), SearchContext(snapshot, tmp_path / "pictures")
     together = threading.Barrier(6)
 
     def search(words: str) -> RankedResult:
         together.wait()
-        return results.search(SearchParams(q=words), world)
+        return results.search(SearchParams(q=words), context)
 
     with ThreadPoolExecutor(6) as people:
         found = list(people.map(search, ["stripes", "stripes", "stripes", "dots", "stripes", "stripes"]))
@@ -330,8 +330,136 @@ def test_the_same_search_by_several_people_at_once_is_one(tmp_path: Path) -> Non
     assert counted.searches == 2 and len({id(frozen) for frozen in found}) == 2
 
 
-def test_who_comes_after_a_search_that_failed_is_told_the_same(world: SearchContext) -> None:
+def test_who_comes_after_a_search_that_failed_is_told_the_same(context: SearchContext) -> None:
     results = Results()
     for _ in range(2):
         with raises(NothingFound):
-            results.search(SearchParams(q="zyzzyva", by="words"), world)
+            results.search(SearchParams(q="zyzzyva", by="words"), context)
+
+
+Q = "stripes and more"
+PLAIN = {
+    "q": Q,
+    "by": "look",
+    "teach": "false",
+    "encoder": "starter",
+    "grouped": "false",
+    "neighbours": "2",
+    "feedback": "everybody",
+    "rerank": "quick",
+    "where": "width > 3",
+    "after": "2020-02-01",
+    "before": "2022-06-01",
+    "near": "46,7,46.3,7.3",
+    "label": "kind=heron",
+    "verdict": "yes",
+    "whose": "everybody",
+}
+
+
+class Doors(HTMLParser):
+    """The fields that the form of a page would send, and the addresses of its links, by what they are."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.fields: dict[str, list[str]] = {}
+        self.links: dict[str, str] = {}
+        self._select = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        one = {name: value or "" for name, value in attributes}
+        if tag == "select":
+            self._select = one.get("name", "") if one.get("form") == "search" else ""
+        if tag == "option" and self._select and "selected" in one:
+            self.fields.setdefault(self._select, []).append(one["value"])
+        in_form = one.get("form") == "search" or one.get("type") == "hidden" or one.get("id") == "q"
+        if tag == "input" and in_form and one.get("value") and (one.get("type") != "checkbox" or "checked" in one):
+            self.fields.setdefault(one["name"], []).append(one["value"])
+        places = {"data-tab": "tab", "data-go": "drop", "data-query": "share", "data-next": "next", "data-link": "copy"}
+        for attribute, door in places.items():
+            if attribute in one:
+                self.links.setdefault(door, one.get("href") or one[attribute])
+        if door := re.match(r"/(map|photo|summary|judges|alike)[/?]", one.get("href", "")):
+            self.links.setdefault(door[1], one["href"])
+
+    def handle_data(self, data: str) -> None:
+        if self.lasttag == "textarea" and data.strip():
+            self.fields.setdefault("where", []).append(data)
+
+
+@pytest.fixture(scope="module")
+def judged(here: TestClient) -> list[dict[str, Any]]:
+    """All photos of the search in its order: the first forty judged, every other one with a yes."""
+    items = here.get("/v1/search", params={"q": Q, "by": "look", "limit": PHOTOS}).json()["items"]
+    marks = [{"item": one["id"], "verdict": "no" if at % 2 else "yes"} for at, one in enumerate(items[:40])]
+    assert here.post("/v1/judgements/several", json={"q": Q, "marks": marks}).status_code == 200
+    here.post("/v1/lists", json={"name": "Most", "items": [one["id"] for one in items[:60]]})
+    return list(items)
+
+
+@pytest.mark.parametrize("name", SearchParams.model_fields)
+def test_every_parameter_goes_through_every_door(here: TestClient, judged: list[dict[str, Any]], name: str) -> None:
+    """The form with its filters, tabs, filters to take off, map, share, link, next page, large view, and the summary.
+
+    `whose` and `verdict` are given beside it, so that both stay with each.
+    """
+    ids = {"like": judged[0]["id"], "unlike": judged[-1]["id"]}
+    more = {"list": "Most", "undated": "true", "adapt": "none", "adapt_depth": "5", "alpha": "2.5", "region": "none"}
+    more |= {"picture": "0" * 32, "likely": "0.5"}
+    value = {**PLAIN, **ids, **more}[name]
+    given = {"q": Q, "verdict": "yes", "whose": "everybody", "label": "kind=heron"} | {name: value}
+    given |= (
+        {"neighbours": "2", "by": "look"} if name == "alpha" else {"adapt": "none"} if name == "adapt_depth" else {}
+    )
+    page = here.get("/", params=given)
+    doors = Doors(page.text)
+    if name != "likely":
+        assert {key: doors.fields.get(key) for key in given} == {key: [one] for key, one in given.items()}
+    if page.status_code != 200:  # what this gallery has not: the form stays as it was filled in
+        return
+    links = dict(doors.links)
+    if "summary" in links:
+        links |= {
+            f"summary {at}": href for at, href in enumerate(re.findall(r'href="(/\?[^"]+)"', summary(here, links)))
+        }
+        del links["summary"]
+    for door, address in links.items():
+        sent = parse_qs(address.replace("&amp;", "&").partition("?")[2] or address)
+        lost = {key for key, one in given.items() if sent.get(key) != [one]}
+        changed = {"tab": {"verdict"}, "drop": {name, "label"}}.get(door, set())
+        changed |= {"after", "before", "near"} if door.startswith("summary") else set()
+        assert lost <= changed, (door, lost, address)
+    if name not in ("undated", "near", "unlike", "list"):
+        assert {"map", "share", "copy", "tab", "photo"} <= doors.links.keys()
+
+
+def summary(here: TestClient, links: dict[str, str]) -> str:
+    return here.get(links["summary"], headers={"HX-Request": "true"}).text
+
+
+@pytest.mark.parametrize(("verdict", "photos"), [("yes", 20), ("no", 20), ("unjudged", PHOTOS - 40)])
+def test_filters_count_the_tab_that_is_shown(
+    here: TestClient, judged: list[dict[str, Any]], verdict: str, photos: int
+) -> None:
+    """Each value's count is the number of photos that its tick then shows; so are those without a date and the map."""
+    given = {"q": Q, "by": "look", "verdict": verdict}
+    page = here.get("/", params=given).text
+    ticks = re.findall(r'name="label"[^>]*value="([^"]+)".*?<span class="soft small">([\d,]+)</span></label>', page)
+    counts = {label: int(count.replace(",", "")) for label, count in ticks}
+    assert counts["kind=heron"] + counts["kind=egret"] == photos
+    for label, count in counts.items():
+        assert here.get("/v1/search", params=given | {"label": label}).json()["total"] == count
+    cells = re.findall(r'<path class="heat\d" d="([^"]*)"', page)
+    whole = re.findall(r'<path class="heat\d" d="([^"]*)"', here.get("/", params={"q": Q, "by": "look"}).text)
+    assert 0 < sum(path.count("M") for path in cells) < sum(path.count("M") for path in whole)
+    found = here.get("/values", params=given | {"unit": "kind", "contains": "heron"}).text
+    assert f'<span class="soft small">{counts["kind=heron"]}</span>' in found
+
+
+def test_a_filter_to_drop_counts_the_tab(here: TestClient, judged: list[dict[str, Any]]) -> None:
+    """Of a filter that leaves nothing: with what is left without it, and the link leads to as many."""
+    page = here.get("/", params={"q": Q, "by": "look", "verdict": "yes", "where": "width > 30000"}).text
+    ((address, count),) = re.findall(r'href="/\?([^"]*)">without “[^”]*”: ([0-9]+) photo', page)
+    sent = parse_qs(address.replace("&amp;", "&"))
+    assert int(count) == 20 == here.get("/v1/search", params=sent).json()["total"]

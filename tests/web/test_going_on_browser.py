@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eyespot.web import ServerSettings
-from tests.web.conftest import PHONE, PHOTOS, opened, press, verdicts
+from tests.web.conftest import PHONE, PHOTOS, opened, press, rewrite_script, verdicts
 from tests.web.test_browser import drop, titles
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -220,22 +220,14 @@ SMALL = {"width": 640, "height": 300}
 LAST = f".tile >> nth={PHOTOS - 1}"
 PLACES = """() => [...document.querySelectorAll(".tile")].map((one) => one.getBoundingClientRect())
   .map((at) => [at.left, at.top + scrollY, at.width, at.height].map(Math.round))"""
-MANY_BROWSER_TOP = "() => document.querySelectorAll('.tile')[50]?.getBoundingClientRect().top"
-
-
-def with_short_blocks(route: Any) -> None:
-    """The page's script, for which few photos are many."""
-    answer = route.fetch()
-    before, after = "const MANY = 240, BLOCK = 60;", "const MANY = 16, BLOCK = 8;"
-    assert before in answer.text()
-    route.fulfill(response=answer, body=answer.text().replace(before, after))
+TOP_OF_50 = "() => document.querySelectorAll('.tile')[50]?.getBoundingClientRect().top"
 
 
 @pytest.fixture
-def many_browser_page(browser: Any, served: str) -> Iterator[Any]:
+def many_page(browser: Any, served: str) -> Iterator[Any]:
     """A small window, with eight photos to a block."""
     with opened(browser, served, viewport=SMALL) as page:
-        page.route("**/results.js*", with_short_blocks)
+        rewrite_script(page, "results.js", "const MANY = 240, BLOCK = 60;", "const MANY = 16, BLOCK = 8;")
         yield page
 
 
@@ -250,23 +242,23 @@ def load_folded(page: Any, query: str) -> None:
     expect(page.locator(".block.far")).not_to_have_count(0)
 
 
-def test_what_is_far_leaves_and_comes_back_as_it_was(browser: Any, served: str, many_browser_page: Any) -> None:
-    load_folded(many_browser_page, "many")
+def test_what_is_far_leaves_and_comes_back_as_it_was(browser: Any, served: str, many_page: Any) -> None:
+    load_folded(many_page, "many")
     with opened(browser, served, viewport=SMALL) as plain:
         load_all(plain, "many")
         rows = plain.evaluate(PLACES)
         assert plain.locator(".block").count() == 0
 
-    assert many_browser_page.locator(".tile img").count() < PHOTOS
-    many_browser_page.evaluate("scrollTo(0, 0)")
-    expect(many_browser_page.locator(".tile img").first).to_be_visible()
-    expect(many_browser_page.locator(".tile").nth(40).locator("img")).to_have_count(0)
-    folded = many_browser_page.evaluate(PLACES)
+    assert many_page.locator(".tile img").count() < PHOTOS
+    many_page.evaluate("scrollTo(0, 0)")
+    expect(many_page.locator(".tile img").first).to_be_visible()
+    expect(many_page.locator(".tile").nth(40).locator("img")).to_have_count(0)
+    folded = many_page.evaluate(PLACES)
     assert len(folded) == len(rows) == PHOTOS
     assert max(abs(a - b) for one, other in zip(folded, rows, strict=True) for a, b in zip(one, other, strict=True)) < 2
 
-    many_browser_page.set_viewport_size({"width": 900, "height": 300})
-    many_browser_page.wait_for_function(f"""() => {{  // all rows but the last end where the grid ends
+    many_page.set_viewport_size({"width": 900, "height": 300})
+    many_page.wait_for_function(f"""() => {{  // all rows but the last end where the grid ends
         const ends = {{}}, grid = document.querySelector("#grid").getBoundingClientRect().right;
         for (const [left, top, width] of ({PLACES})()) ends[top] = Math.max(ends[top] || 0, left + width);
         const rows = Object.values(ends).slice(0, -1);
@@ -274,32 +266,32 @@ def test_what_is_far_leaves_and_comes_back_as_it_was(browser: Any, served: str, 
     }}""")
 
 
-def test_keys_go_through_all_photos_and_back_and_a_verdict_is_on_those_that_are_far(many_browser_page: Any) -> None:
-    load_folded(many_browser_page, "keys+through+many")
-    many_browser_page.evaluate("scrollTo(0, 0)")
-    expect(many_browser_page.locator(".tile img").first).to_be_visible()
-    many_browser_page.locator(".tile .picture").first.focus()
-    press(many_browser_page, ["ArrowRight"] * PHOTOS)
-    assert many_browser_page.evaluate("tiles().indexOf(focused())") == PHOTOS - 1
-    expect(many_browser_page.locator(".tile").first.locator("img")).to_have_count(0)
-    press(many_browser_page, ["Shift+N"])
-    expect(many_browser_page.locator(".unsaved")).to_have_count(0)
-    many_browser_page.locator(LAST).locator(".picture").focus()
-    press(many_browser_page, ["ArrowUp"] * 40)
+def test_keys_go_through_all_photos_and_back_and_a_verdict_is_on_those_that_are_far(many_page: Any) -> None:
+    load_folded(many_page, "keys+through+many")
+    many_page.evaluate("scrollTo(0, 0)")
+    expect(many_page.locator(".tile img").first).to_be_visible()
+    many_page.locator(".tile .picture").first.focus()
+    press(many_page, ["ArrowRight"] * PHOTOS)
+    assert many_page.evaluate("tiles().indexOf(focused())") == PHOTOS - 1
+    expect(many_page.locator(".tile").first.locator("img")).to_have_count(0)
+    press(many_page, ["Shift+N"])
+    expect(many_page.locator(".unsaved")).to_have_count(0)
+    many_page.locator(LAST).locator(".picture").focus()
+    press(many_page, ["ArrowUp"] * 40)
 
-    assert many_browser_page.evaluate("tiles().indexOf(focused())") < 10
-    expect(many_browser_page.locator(".tile:focus-within img")).to_be_visible()
-    many_browser_page.evaluate("scrollTo(0, 0)")
-    expect(many_browser_page.locator(".tile").first.locator(".said")).to_have_text("✕ no")
-    assert many_browser_page.locator(".tile[data-verdict=no]").count() == PHOTOS
+    assert many_page.evaluate("tiles().indexOf(focused())") < 10
+    expect(many_page.locator(".tile:focus-within img")).to_be_visible()
+    many_page.evaluate("scrollTo(0, 0)")
+    expect(many_page.locator(".tile").first.locator(".said")).to_have_text("✕ no")
+    assert many_page.locator(".tile[data-verdict=no]").count() == PHOTOS
 
 
-def test_back_finds_the_row_though_blocks_lie_above(many_browser_page: Any) -> None:
-    load_folded(many_browser_page, "back+to+many")
-    many_browser_page.locator(".tile").nth(50).scroll_into_view_if_needed()
-    expect(many_browser_page.locator(".tile").nth(50).locator("img")).to_be_visible()
-    before = many_browser_page.evaluate(MANY_BROWSER_TOP)
-    many_browser_page.goto("/login")
-    many_browser_page.go_back()
+def test_back_finds_the_row_though_blocks_lie_above(many_page: Any) -> None:
+    load_folded(many_page, "back+to+many")
+    many_page.locator(".tile").nth(50).scroll_into_view_if_needed()
+    expect(many_page.locator(".tile").nth(50).locator("img")).to_be_visible()
+    before = many_page.evaluate(TOP_OF_50)
+    many_page.goto("/login")
+    many_page.go_back()
 
-    many_browser_page.wait_for_function(f"(before) => Math.abs(({MANY_BROWSER_TOP})() - before) < 40", arg=before)
+    many_page.wait_for_function(f"(before) => Math.abs(({TOP_OF_50})() - before) < 40", arg=before)

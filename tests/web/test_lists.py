@@ -332,9 +332,6 @@ def test_lists_work_without_scripts(here: TestClient, ids: list[str]) -> None:
     assert "Renamed" not in here.post(f"{place}/delete").text
 
 
-TABS = ("yes", "no", "doubt", "unjudged")
-
-
 def found(client: TestClient, **given: Any) -> list[dict[str, Any]]:
     answer = client.get("/v1/search", params={"limit": 100, **given})
     assert answer.status_code == 200, answer.text
@@ -356,7 +353,7 @@ def test_each_tab_has_the_photos_of_its_verdict_in_the_order_of_the_search(here:
     marks = {4: "yes", 1: "yes", 2: "no", 60: "doubt", 0: "no"}
     for at, verdict in marks.items():
         say(here, "stripes", every[at], verdict)
-    tabs = {tab: found(here, q="stripes", verdict=tab) for tab in TABS}
+    tabs = {tab: found(here, q="stripes", verdict=tab) for tab in ("yes", "no", "doubt", "unjudged")}
     ids = {tab: [one["id"] for one in items] for tab, items in tabs.items()}
 
     assert ids["yes"] == [every[1]["id"], every[4]["id"]]

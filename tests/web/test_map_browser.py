@@ -11,7 +11,7 @@ import pytest
 
 from eyespot.web import ServerSettings
 from tests.lazy_import import requires
-from tests.web.conftest import PHOTOS, opened, serving
+from tests.web.conftest import PHOTOS, opened, rewrite_script, serving
 from tests.web.test_map import copy_mapped
 
 pytestmark = [pytest.mark.long, requires("openTSNE")]
@@ -126,15 +126,8 @@ def choose(page: Any, corners: str = LEFT) -> int:
     return int(heading.text_content().split()[0])
 
 
-def with_short_parts(route: Any) -> None:
-    """The page's script, which sends seven ids at once."""
-    answer = route.fetch()
-    assert "const PART = 10000;" in answer.text()
-    route.fulfill(response=answer, body=answer.text().replace("const PART = 10000;", "const PART = 7;"))
-
-
 def test_what_is_chosen_is_saved_as_a_list_once_it_can_be_in_as_many_requests_as_it_needs(page: Any) -> None:
-    page.route("**/map.js*", with_short_parts)
+    rewrite_script(page, "map.js", "const PART = 10000;", "const PART = 7;")
     open_map(page)
     count, save = choose(page), page.get_by_role("button", name="Save as a list")
     assert 7 < count < PHOTOS

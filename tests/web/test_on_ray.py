@@ -77,21 +77,18 @@ def workers_below(server: ServerProcess) -> list[int]:
     return [pid for pid, name in descendants(server.process.pid).items() if name.startswith("ray::RangeActor")]
 
 
-WAYS: tuple[dict[str, Any], ...] = (
-    {},
-    {"by": "look", "label": "kind=heron"},
-    {"by": "look", "where": "latitude > 46.2", "grouped": "false"},
-    {"adapt": "birds"},
-    {"adapt": "birds", "label": "kind=heron"},
-    {"by": "words"},
-    {"neighbours": 5},
-)
-
-
 def test_answers_are_those_of_one_process_and_health_counts_the_workers(pair: Pair) -> None:
     there, here, _ = pair
     with ThreadPoolExecutor(8) as pool:
-        for way in WAYS:
+        for way in (
+            {},
+            {"by": "look", "label": "kind=heron"},
+            {"by": "look", "where": "latitude > 46.2", "grouped": "false"},
+            {"adapt": "birds"},
+            {"adapt": "birds", "label": "kind=heron"},
+            {"by": "words"},
+            {"neighbours": 5},
+        ):
             words = ("heron", "egret") if way.get("by") == "words" else WORDS
             together = list(pool.map(lambda text, way=way: found(there, text, **way), words))
             assert together == [found(here, text, **way) for text in words], way

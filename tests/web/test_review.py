@@ -245,13 +245,6 @@ PLACES = (
 CALLS = ("/v1/runs/{run}", "/v1/runs/{run}/calibration", "/v1/judgements", "/v1/runs/{run}/rerank?judge=quick")
 
 
-def lock(gallery: Path) -> None:
-    """As on a disk that is mounted for reading alone: SQLite gets no log to write to beside the ledger."""
-    log = gallery / "ledger.sqlite-wal"
-    log.unlink(missing_ok=True)
-    log.mkdir()
-
-
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A gallery with one verdict, on the first hit for a fish, and a mark; its ledger cannot be written any more."""
@@ -264,7 +257,10 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
         client.post("/annotate/queries", data={"text": "a heron"})
         first = client.get("/annotate/photos", params={"query": "a heron"}).json()["photos"][0]["image"]
         assert client.post("/annotate/marks?query=a+heron", json={"marks": {first: "y"}}).json()["changed"] == 1
-    lock(gallery)
+    # As on a disk that is mounted for reading alone: SQLite gets no log to write to beside the ledger
+    log = gallery / "ledger.sqlite-wal"
+    log.unlink(missing_ok=True)
+    log.mkdir()
     return gallery
 
 

@@ -66,19 +66,15 @@ def page(browser: Any, address: str) -> Iterator[Any]:
         yield page
 
 
-def open_maps(page: Any) -> None:
+def test_each_photo_lies_in_the_outline_of_its_country_and_countries_have_names(page: Any) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     page.goto("/?q=stripes")
     page.locator("#map").scroll_into_view_if_needed()
     page.locator("#map .scale").wait_for()
     page.locator("#summary summary").click()
     page.locator(".spots .map").scroll_into_view_if_needed()
     page.locator(".spots .scale").wait_for()
-
-
-def test_each_photo_lies_in_the_outline_of_its_country_and_countries_have_names(page: Any) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    open_maps(page)
 
     for selector in ("#map", ".spots .map"):
         found = {name: page.evaluate(COUNTRY_AT, [selector, *place]) for name, place in PLACES.items()}

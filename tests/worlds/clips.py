@@ -11,7 +11,6 @@ from typing import Any
 from PIL import Image
 
 FPS = 10
-_CODECS = {".avi": "mpeg4", ".webm": "libvpx-vp9"}
 _TAGS = {ending: {"movflags": "use_metadata_tags"} for ending in (".mp4", ".mov")}
 _FORMATS = {".mts": "mpegts", ".m4v": "mp4"}
 
@@ -33,7 +32,7 @@ def clip(
     place.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(place), "w", format=_FORMATS.get(ending), options={**_TAGS.get(ending, {}), **options}) as out:
         out.metadata.update(metadata or {})
-        stream: Any = out.add_stream(_CODECS.get(ending, "libx264"), rate=FPS)
+        stream: Any = out.add_stream({".avi": "mpeg4", ".webm": "libvpx-vp9"}.get(ending, "libx264"), rate=FPS)
         stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
         count = 0
         for picture in pictures:

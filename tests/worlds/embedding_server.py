@@ -19,7 +19,6 @@ from tests.worlds.servers import Act, Double, Response, Seen, error
 
 DIM = 8
 MODELS, EMBEDDINGS = "/v1/models", "/v1/embeddings"
-COLOURS = ("red", "green", "blue")
 
 
 def serving(model: str = "tiny", then: Act | None = None, **card: Any) -> Double:
@@ -52,7 +51,7 @@ def words_of(seen: Seen) -> str:
 def vector(seen: Seen) -> list[float]:
     """Eight numbers of any length: colours, and a little that every single byte decides."""
     picture, words = picture_of(seen), words_of(seen)
-    named = np.array([float(colour in words) for colour in COLOURS])
+    named = np.array([float(colour in words) for colour in ("red", "green", "blue")])
     shown = np.zeros(3) if picture is None else np.asarray(picture.convert("RGB"), float).mean((0, 1)) / 255
     colours = np.roll(shown, 1) if picture is not None and "next" in words else shown + named
     bytes = hashlib.sha256(repr(seen.body["messages"]).encode()).digest()[: DIM - 3]

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+
+from tests.worlds.servers import Quiet, listening
 
 LARGE = 1 << 12  # bytes from which on a file lies elsewhere, as those in the hub's large storage
 API = re.compile(r"/api/(models|datasets)/(?P<repo>[^/]+/[^/]+)(/revision/(?P<revision>[^/?]+))?")
@@ -70,11 +70,10 @@ class HubMirror:
         return {hashlib.sha256(data).hexdigest(): data for files in every for data in files.values()}
 
 
-class HubAnswer(BaseHTTPRequestHandler):
+class HubAnswer(Quiet):
     """One connection to the self.mirror."""
 
     mirror: HubMirror
-    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         self.mirror.requests.append(f"{self.command} {self.path}")
@@ -188,9 +187,6 @@ class HubAnswer(BaseHTTPRequestHandler):
             self.mirror.sent += len(data[:most])
             self.wfile.write(data[:most])
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 def tree_entry(name: str, data: bytes) -> dict[str, object]:
     """A file as the hub lists it: git's own digest, and the SHA-256 of one in the large storage."""
@@ -206,9 +202,6 @@ def tree_entry(name: str, data: bytes) -> dict[str, object]:
 @contextmanager
 def hub(mirror: HubMirror) -> Iterator[HubMirror]:
     """The mirror at work; its address is `mirror.url`."""
-    answer = type("Answer", (HubAnswer,), {"mirror": mirror})
-    with ThreadingHTTPServer(("127.0.0.1", 0), answer) as server:
-        mirror.url = f"http://127.0.0.1:{server.server_port}"
-        Thread(target=server.serve_forever, daemon=True).start()
+    with listening(type("Answer", (HubAnswer,), {"mirror": mirror})) as place:
+        mirror.url = f"http://{place}"
         yield mirror
-        server.shutdown()

@@ -1,17 +1,20 @@
-"""Small exports written by hand."""
+"""Small exports written by hand, and their groups and draws the slow and obvious way."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from eyespot import sample
 from eyespot.curate.inat.curating import Curated, curate
-from eyespot.curate.inat.sampling import RADIUS
+from eyespot.curate.inat.sampling import RADIUS, Floats
 from eyespot.settings.build import InatSettings
 
 SPARROW, TIT, GENUS = "10", "20", "5"
@@ -100,3 +103,41 @@ def great_circle(one: tuple[float, float], other: tuple[float, float]) -> float:
     (up, along), (up2, along2) = (tuple(math.radians(value) for value in place) for place in (one, other))
     half = math.sin((up2 - up) / 2) ** 2 + math.cos(up) * math.cos(up2) * math.sin((along2 - along) / 2) ** 2
     return 2 * RADIUS * math.asin(math.sqrt(min(1.0, half)))
+
+
+def slow_groups(latitude: Floats, longitude: Floats, km: float) -> NDArray[np.int64]:
+    """The group of each of a day's observations, (n,): the place of its first member. All pairs are compared."""
+    near = great_circles(latitude, longitude) <= km  # (n, n)
+    group = np.arange(len(latitude))
+    while True:
+        reached = np.where(near, group[None, :], len(group)).min(axis=1)  # the least number among neighbours
+        if (reached == group).all():
+            return group
+        group = reached
+
+
+def great_circles(latitude: Floats, longitude: Floats) -> Floats:
+    """Kilometres between all pairs, (n, n), by the haversine formula."""
+    up, along = np.radians(latitude), np.radians(longitude)
+    half = np.sin((up[:, None] - up) / 2) ** 2
+    half += np.cos(up)[:, None] * np.cos(up) * np.sin((along[:, None] - along) / 2) ** 2
+    distances: Floats = 2 * RADIUS * np.arcsin(np.sqrt(np.clip(half, 0, 1)))
+    return distances
+
+
+def slow_turns(of: Sequence[NDArray[np.int64]], lots: NDArray[np.uint64], first: Sequence[int], cap: int) -> list[int]:
+    """The observations drawn, in turn. `of` are cluster, group and observer of each, `first` the clusters in order."""
+    cluster, group, observer = of
+    left = {number: [row for row in range(len(cluster)) if cluster[row] == number] for number in first}
+    groups: set[int] = set()
+    observers: set[int] = set()
+    drawn: list[int] = []
+    while len(drawn) < cap and any(left.values()):
+        for number in first:
+            if len(drawn) < cap and left[number]:
+                best = min(left[number], key=lambda row: (group[row] in groups, observer[row] in observers, lots[row]))
+                left[number].remove(best)
+                drawn.append(best)
+                groups.add(int(group[best]))
+                observers.add(int(observer[best]))
+    return drawn

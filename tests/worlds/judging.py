@@ -66,23 +66,32 @@ def only_answer(judge: Any, paths: Iterable[Path]) -> Answer:
     return answer
 
 
-@dataclass
-class Labels:
-    """A judge that looks the answer up: {words: {image: probability}}; what it does not know has no answer."""
+@dataclass(kw_only=True)
+class PlainJudge:
+    """What the judges of tests share: `answers` gives one after the other."""
 
-    said: Mapping[str, Mapping[str, float]]
-    budget: Budget = field(default_factory=Budget)
     name: str = "labels:test"
     prompt: str = "0123456789abcdef"
-    asked: list[Pair] = field(default_factory=list)
+    budget: Budget = field(default_factory=Budget)
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     language_model: None = None
 
     def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
-        return SequentialAnswers(self._answers(pairs))
+        return SequentialAnswers(self.answers(pairs))
 
-    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+        raise NotImplementedError
+
+
+@dataclass
+class Labels(PlainJudge):
+    """A judge that looks the answer up: {words: {image: probability}}; what it does not know has no answer."""
+
+    said: Mapping[str, Mapping[str, float]]
+    asked: list[Pair] = field(default_factory=list)
+
+    def answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         for pair in pairs:
             ItemMeter(self.budget).take()
             self.asked.append(pair)

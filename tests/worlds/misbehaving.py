@@ -7,17 +7,14 @@ import json
 import random
 import string
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+
+from tests.worlds.servers import Quiet
 
 
-class Host(BaseHTTPRequestHandler):
+class Host(Quiet):
     """Sends what the first part of an address says."""
-
-    protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -79,9 +76,6 @@ class Host(BaseHTTPRequestHandler):
     def echo(self) -> None:
         self.head(401, f"no {self.path} {self.headers['Authorization']}")
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
 
 @cache
 def bomb() -> bytes:
@@ -120,12 +114,3 @@ def spelled(secret: str, dice: random.Random) -> str:
     """A secret as a server may write it into JSON."""
     escaped = "".join(f"\\u{ord(one):04x}" if dice.random() < 0.3 else json.dumps(one)[1:-1] for one in secret)
     return dice.choice([escaped, json.dumps(secret)[1:-1]])
-
-
-@contextmanager
-def misbehaving(handler: type[Host] = Host) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()

@@ -23,7 +23,6 @@ from threading import RLock
 from typing import Any
 
 RETURNED = "test.returned"  # the event of a scenario that says: this was promised to be on the disk
-NAMES_CHANGE = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", RETURNED)
 MADE_ANEW = ("-shm", "lock")  # SQLite's map of its log, and files that are only locked
 EMPTY = hashlib.sha256(b"").hexdigest()
 VERSIONS = ("1" * 99, "2" * 99, "3" * 99)
@@ -70,7 +69,7 @@ class Recorder:
         os.fsync, self._is_on = self._flush, False
 
     def _hear(self, event: str, _values: tuple[Any, ...]) -> None:
-        if self._is_on and event in NAMES_CHANGE:
+        if self._is_on and event in ("os.rename", "os.remove", "os.rmdir", "os.mkdir", RETURNED):
             self._note(event)
 
     def _fsync(self, file: Any) -> None:

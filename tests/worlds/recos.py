@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import re
 import shutil
@@ -11,14 +10,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from eyespot import sample
 from eyespot.curate.recos.making import RecosSteps, write
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.pipelines import CostLimits, StepResult, read_recipe, run
 from tests.worlds import index_gallery
-from tests.worlds.servers import Response, Seen, chat
+from tests.worlds.servers import Response, Seen, chat, chat_json, digest, under
 
 COLOURS = ("red", "blue", "green", "white")
 WANTED = (
@@ -141,23 +139,23 @@ class Scripted:
         if under(key, "refuses", self.rates.refuses):
             return "refused", chat("", refusal="not such a picture")
         if form in ("Captions", "Swaps") and under(key, "abstains", self.rates.abstains):
-            return "abstained", _json({"captions": [], "unsuitable": "nothing of the kind is in it"})
+            return "abstained", chat_json({"captions": [], "unsuitable": "nothing of the kind is in it"})
         return getattr(self, f"_{form.lower()}")(key, words)
 
     def _captions(self, key: str, _words: str) -> tuple[str, Response]:
         texts = [f"A picture of the {colour} thing {key[:4]}." for colour in (*COLOURS, "black")]
         twice = under(key, "repeats", self.rates.repeats)
-        return "repeated" if twice else "answered", _json(
+        return "repeated" if twice else "answered", chat_json(
             {"captions": [*texts[: 5 - twice], *texts[:twice]], "unsuitable": ""}
         )
 
     def _rewritten(self, key: str, _words: str) -> tuple[str, Response]:
-        return "answered", _json({"caption": f"Another wording, {key[:6]}."})
+        return "answered", chat_json({"caption": f"Another wording, {key[:6]}."})
 
     def _captionverdict(self, key: str, _words: str) -> tuple[str, Response]:
         false = under(key, "untrue", self.rates.untrue)
         found = {"true_of_first": not false, "true_of_second": False, "searchable": True, "fits": True}
-        return "untrue" if false else "answered", _json({"reasoning": "looked", **found})
+        return "untrue" if false else "answered", chat_json({"reasoning": "looked", **found})
 
     def _swaps(self, key: str, words: str) -> tuple[str, Response]:
         attribute = re.search(r"one for(?:\\n| )([^,.\\]+)", words)[1]  # type: ignore[index]
@@ -165,20 +163,12 @@ class Scripted:
             {"number": n, "text": f"A picture of the pink thing {key[:4]}{n}.", "attribute": attribute}
             for n in (1, 2, 9)
         ]
-        return "answered", _json({"captions": swaps, "unsuitable": ""})
+        return "answered", chat_json({"captions": swaps, "unsuitable": ""})
 
 
 def put(seen: Seen) -> str:
     """The pictures and words of a question, whether it is asked for the first time or to be mended."""
-    return hashlib.sha256(json.dumps(seen.body["messages"][0]).encode()).hexdigest()[:12]
-
-
-def under(key: str, what: str, rate: float) -> bool:
-    return int(hashlib.sha256(f"{key} {what}".encode()).hexdigest()[:12], 16) / 16**12 < rate
-
-
-def _json(value: Any) -> Response:
-    return chat(json.dumps(value))
+    return digest(json.dumps(seen.body["messages"][0]))
 
 
 def behind(url: str) -> str:

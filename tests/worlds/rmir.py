@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from eyespot import sample
 from eyespot.curate.rmir.files import FinishedSteps
@@ -18,7 +16,7 @@ from eyespot.curate.rmir.making import write_set
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.pipelines import CostLimits, read_recipe, run
 from tests.worlds import index_gallery
-from tests.worlds.servers import Response, Seen, chat
+from tests.worlds.servers import Response, Seen, chat, chat_json, digest, under
 
 WANTED = (
     *("hammer1", "hammer5", "plier1", "plier3", "dam1", "dam2", "windmill1", "windmill11", "pencil", "erasers", "bulb"),
@@ -136,11 +134,11 @@ class Scripted:
         )
 
     def _answer(self, form: str, key: str, seen: Seen) -> Did:
-        if _under(key, "breaks", self.rates.breaks):
+        if under(key, "breaks", self.rates.breaks):
             return "broken", chat("I would rather tell you a story.")
-        if _under(key, "refuses", self.rates.refuses):
+        if under(key, "refuses", self.rates.refuses):
             plain = chat("I'm sorry, but I can't help with that picture.")
-            return "refused", plain if _under(key, "plainly", 0.5) else chat("", refusal="not such a picture")
+            return "refused", plain if under(key, "plainly", 0.5) else chat("", refusal="not such a picture")
         answers: dict[str, Callable[[str, Seen], Did]] = {
             "Questions": self._questions,
             "Checked": self._checked,
@@ -151,30 +149,30 @@ class Scripted:
     def _questions(self, key: str, seen: Seen) -> Did:
         kinds = {kind: self._proposed(key, kind) for kind in fields(seen) if kind not in ("description", "unsuitable")}
         left = sum(bool(one["abstain"]) for one in kinds.values())
-        return f"left out {left}", _json({"description": "a thing", "unsuitable": "", **kinds})
+        return f"left out {left}", chat_json({"description": "a thing", "unsuitable": "", **kinds})
 
     def _proposed(self, key: str, kind: str) -> dict[str, str]:
-        if _under(key, kind, self.rates.abstains):
+        if under(key, kind, self.rates.abstains):
             return {"abstain": "no", "reasoning": "", "question": "", "target": ""}
         target = ("a hammer", "a windmill", "a fish", "pliers")[int(digest(key, kind), 16) % 4]
         return {"abstain": "", "reasoning": "so it is", "question": f"What is {kind} here?", "target": target}
 
     def _checked(self, key: str, seen: Seen) -> Did:
-        at_odds = _under(key, "contradicts", self.rates.contradicts)
+        at_odds = under(key, "contradicts", self.rates.contradicts)
         rule = {"why": "it does", "holds": True}
         rules = dict.fromkeys((name for name in fields(seen) if name not in ("description", "fits")), rule)
         payload = {"description": "a thing", **rules, "fits": not at_odds}
-        return "at odds" if at_odds else "fits", _json(payload)
+        return "at odds" if at_odds else "fits", chat_json(payload)
 
     def _vote(self, key: str, seen: Seen) -> Did:
         both = digest(*shown_and_asked(seen))  # what judges agree on hangs on no judge
-        verdict = "true" if _under(both, "answers", 0.4) else "false"
-        if _under(key, "abstains", self.rates.abstains):
+        verdict = "true" if under(both, "answers", 0.4) else "false"
+        if under(key, "abstains", self.rates.abstains):
             verdict = "abstain"
-        elif _under(key, "doubts", self.rates.doubts):
+        elif under(key, "doubts", self.rates.doubts):
             verdict = "false" if verdict == "true" else "true"
         payload = {"target_description": "b", "input_description": "a", "reasoning": "r", "verdict": verdict}
-        return verdict, _json(payload)
+        return verdict, chat_json(payload)
 
 
 def fields(seen: Seen) -> list[str]:
@@ -185,18 +183,6 @@ def fields(seen: Seen) -> list[str]:
 def shown_and_asked(seen: Seen) -> list[str]:
     """The pictures and words of a question, whether it is asked for the first time or to be mended."""
     return [json.dumps(seen.body["messages"][0])]
-
-
-def digest(*parts: str) -> str:
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
-
-
-def _under(key: str, what: str, rate: float) -> bool:
-    return int(digest(key, what), 16) / 16**12 < rate
-
-
-def _json(value: Any) -> Response:
-    return chat(json.dumps(value))
 
 
 def behind(url: str) -> str:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Lock, Thread
@@ -57,6 +57,19 @@ def chat(text: str, top: Mapping[str, float] | None = None, finish: str = "stop"
         listed = [{"token": token, "logprob": math.log(share)} for token, share in top.items()]
         choice["logprobs"] = {"content": [{"token": text, "logprob": 0.0, "top_logprobs": listed}]}
     return Response(data={"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 1}})
+
+
+def chat_json(value: Any) -> Response:
+    return chat(json.dumps(value))
+
+
+def digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
+
+
+def under(key: str, what: str, rate: float) -> bool:
+    """Whether a lot that hangs on the key alone falls under the rate."""
+    return int(digest(key, what), 16) / 16**12 < rate
 
 
 def message(text: str, stop: str = "end_turn") -> Response:
@@ -120,6 +133,25 @@ class Double:
         self._over.wait(60)
 
 
+class Quiet(BaseHTTPRequestHandler):
+    """A handler that writes no log."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def listening(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A server of this handler, as `host:port`."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
@@ -147,9 +179,8 @@ class _Server(ThreadingHTTPServer):
         """A client that was killed is no news."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet):
     server: _Server
-    protocol_version = "HTTP/1.1"
     wbufsize = -1  # headers and body leave together, or every answer waits for an acknowledgement
     disable_nagle_algorithm = True
 
@@ -182,6 +213,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(response.bytes[: len(response.bytes) // 2] if response.cut else response.bytes)
         self.wfile.flush()
         self.close_connection = self.close_connection or response.cut
-
-    def log_message(self, *_: Any) -> None:
-        """Silence."""

@@ -18,7 +18,6 @@ from eyespot.types import UsageError
 from tests.wording import raises
 from tests.worlds.annotation import WORDS, desk
 
-ROOT = Path(__file__).resolve().parents[3]
 KILLED = """
 import sys
 from pathlib import Path
@@ -90,7 +89,7 @@ def test_two_people_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
 def test_killed_in_mid_click_nothing_confirmed_is_lost(tmp_path: Path) -> None:
     desk(tmp_path).close()
     line = [sys.executable, "-c", KILLED, str(tmp_path / "ledger.sqlite")]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
+    with subprocess.Popen(line, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).resolve().parents[3]) as child:
         assert child.stdout is not None
         while int(child.stdout.readline()) < 33:
             pass

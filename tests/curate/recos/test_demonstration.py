@@ -154,18 +154,12 @@ def test_no_caption_that_is_kept_is_true_of_two_pictures_of_the_pool(seed: int, 
         assert survivors == {one["id"] for one in came if len(true_of(one["text"], pictures)) == 1}
 
 
-@pytest.fixture(scope="module")
-def vague(tmp_path_factory: pytest.TempPathFactory, gallery: Path) -> RecosSteps:
-    """A set whose signs are written of as vaguely as the band of dis(t) lets them."""
-    out = tmp_path_factory.mktemp("vague")
+@pytest.mark.long
+def test_a_wording_that_is_true_of_another_picture_is_not_taken(tmp_path: Path, gallery: Path) -> None:
     narrow = 'model = "writer"\nk = 4\ntemperature = 0.002\neta = 0.5\nrounds = 2\nat_limit = "{limit}"'
     collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.translation]\ncount = 12\n'
     lines = {"draw": "subtasks = { translation = 24 }", "collect": collect, "complete": "least = 1"}
-    return made(recipe(out, gallery, discriminate=narrow.format(limit="drop"), **lines), out)
-
-
-@pytest.mark.long
-def test_a_wording_that_is_true_of_another_picture_is_not_taken(vague: RecosSteps) -> None:
+    vague = made(recipe(tmp_path, gallery, discriminate=narrow.format(limit="drop"), **lines), tmp_path)
     pictures = list(next(one for one in vague.done if one.step.name == "render").records)
     complete = next(one for one in vague.done if one.step.name == "complete")
 

@@ -22,7 +22,6 @@ from tests.worlds.servers import Double
 
 pytestmark = pytest.mark.long  # whole pipelines
 
-RATES = Rates(abstains=0.25, breaks=0.4, refuses=0.15, repeats=0.4)
 ONLY_PHOTOS = {"draw": "subtasks = {}"}
 COLLECT = """
 [steps.subtasks.colour]
@@ -40,7 +39,7 @@ def of(made: RecosSteps, name: str):
 
 def test_pictures_and_captions_are_lost_as_often_as_the_model_misbehaved(tmp_path: Path, gallery: Path) -> None:
     settings = {**ONLY_PHOTOS, "collect": f'galleries = {{ own = "{gallery}" }}\n{COLLECT}'}
-    script = Scripted(RATES)
+    script = Scripted(Rates(abstains=0.25, breaks=0.4, refuses=0.15, repeats=0.4))
     with Double(then=script) as server:
         found = made(recipe(tmp_path, gallery, behind(server.url), **settings), tmp_path / "out")
     replies, counts = script.counts("Captions"), of(found, "caption").counts

@@ -406,15 +406,12 @@ def test_what_a_mended_caption_changes_is_counted_anew() -> None:
 # -- the sub-task `ocr` takes photos in which OCR read something, and the card says what read them ---------------
 
 
-SIGNS = ("Bakery", "Fresh fish", "No parking", "Platform 9", "Town hall", "Exit")
-
-
 @pytest.fixture(scope="module")
 def signs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Photos, of which six have writing that was read; one of these shows a windmill according to its sign only."""
     folder = tmp_path_factory.mktemp("signs")
     gallery = photos(folder, ("windmill1", "windmill2", "fish1", "dam1"))
-    for number, sign in enumerate(SIGNS):
+    for number, sign in enumerate(("Bakery", "Fresh fish", "No parking", "Platform 9", "Town hall", "Exit")):
         draw_bars(folder / "pictures" / f"sign{number}.png", sign, seed=number)
     draw_bars(folder / "pictures" / "mill.png", "windmill", seed=9)
     index_gallery(gallery, folder / "pictures", workers=1, text_reader=BarReader())
