@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import tomllib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
@@ -183,13 +182,6 @@ def _name_of(gallery: Path) -> str:
     return stored_name(os.path.abspath(gallery))
 
 
-def clear_shard(gallery: Path, number: int) -> None:
-    """Remove what a killed run left of a shard that turns out to hold nothing."""
-    final = shard_path(gallery, number)
-    for leftover in (final.with_name(f".{final.name}.part"), final):
-        shutil.rmtree(leftover, ignore_errors=True)
-
-
 def shard_path(gallery: Path, number: int) -> Path:
     """Where a shard lies, or the segment that begins with it."""
     place = gallery / "shards" / f"{number:05d}"
@@ -338,12 +330,6 @@ def map_vectors(shard: Path, stem: str) -> Vectors:
         if place.stat().st_size != vectors.offset + vectors.nbytes:
             raise ValueError("it is longer than its vectors")
         return vectors
-
-
-def is_half(gallery: Path, stem: str) -> bool:
-    """Whether the newest vectors that a space has here, imports aside, are float16."""
-    kinds = (dtype_of(shard, stem) for shard in reversed(shard_paths(gallery)))
-    return next((kind for kind in kinds if kind), "") == "float16"
 
 
 def dtype_of(shard: Path, stem: str) -> str:

@@ -84,7 +84,8 @@ class ShardInMaking:
 def hashes_again(index: PictureIndex, shard: int, rows: Sequence[StoredRow], reader: Reader) -> list[tuple[int, ...]]:
     """The perceptual hashes of these rows of a shard, read anew; zeros where no path holds the picture any more."""
     places = (place for row in rows for place in zip(row.roots, row.paths, strict=True))
-    planned = [PlannedPicture(shard, root, index.seen(root, path)) for root, path in places]
+    seen = ((root, index.known_file(root, path)) for root, path in places)
+    planned = [PlannedPicture(shard, root, one) for root, one in seen if one]
     found = {read.id: read.hashes for read in reader.read_all(planned, index.roots()) if read.hashes}
     return [found.get(row.id, (0,) * COLUMNS) for row in rows]
 

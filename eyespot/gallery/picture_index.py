@@ -260,10 +260,6 @@ class PictureIndex(PictureTables):
         known = int(self._one(f"SELECT ifnull(max(n), -1) FROM ({tables})"))
         return 1 + max(known, disk.last_number(self._gallery))  # a segment has the numbers of all its shards
 
-    def unplan(self, root: int) -> None:
-        """Take a root's pictures off the plan; the next visit plans them anew."""
-        self.sql.execute("DELETE FROM plan WHERE root = ?", (root,))
-
     def planned(self) -> dict[tuple[int, int], int]:
         """How many pictures are still to be read, by shard, in order, and root."""
         rows = self.sql.execute("SELECT shard, root, count(*) FROM plan GROUP BY shard, root ORDER BY shard, root")
@@ -304,12 +300,6 @@ class PictureIndex(PictureTables):
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM tallies")
-
-    def seen(self, root: int, path: str) -> Seen:
-        """A known file as it was when it was last read."""
-        known = self.known_file(root, path)
-        assert known is not None
-        return known
 
     def known_file(self, root: int, path: str) -> Seen | None:
         """A file as it was when it was last read; None for one that is not known."""

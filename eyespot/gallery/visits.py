@@ -193,13 +193,13 @@ class RootComparison:
                 self.sql.execute("DELETE FROM seen_labels WHERE root = ? AND path = ?", (self.number, path))
             else:
                 hint = f"; {len(found)} are spelled like it, such as {found[0]}" if found else ""
-                left.append((path, hint or (self._nearly(path) if len(left) < _HINTS else "")))
+                if not found and len(left) < _HINTS:
+                    folder = split(path)[0]
+                    inside = self._here | {"from": folder, "to": folder + _LAST}
+                    rows = self.sql.execute(_NEARBY, inside)
+                    hint = nearly(path, [one for (one,) in rows if split(one)[0] == folder])
+                left.append((path, hint))
         return left
-
-    def _nearly(self, path: str) -> str:
-        inside = self._here | {"from": (folder := split(path)[0]), "to": folder + _LAST}
-        rows = self.sql.execute(f"SELECT path FROM ({_PICTURES}) WHERE path >= :from AND path < :to LIMIT 2000", inside)
-        return nearly(path, [one for (one,) in rows if split(one)[0] == folder])
 
     def _protect_unreadable(self) -> None:
         """What lies at or below a path that cannot be read now is not gone, and has its old labels."""
@@ -266,6 +266,7 @@ _RESPELLED = """INSERT INTO seen_labels SELECT root, ?, facts FROM seen_labels W
 _PICTURES = """SELECT path FROM changed WHERE root = :n UNION SELECT d.path || name FROM paths JOIN folders d
     ON d.number = folder WHERE d.root = :n AND NOT EXISTS
     (SELECT 1 FROM gone g WHERE g.root = d.root AND g.path = d.path || paths.name)"""
+_NEARBY = f"SELECT path FROM ({_PICTURES}) WHERE path >= :from AND path < :to LIMIT 2000"
 _WITHOUT_PICTURE = f"""SELECT path FROM seen_labels s WHERE root = :n
     AND NOT EXISTS (SELECT 1 FROM changed c WHERE c.root = s.root AND c.path = s.path)
     AND (EXISTS (SELECT 1 FROM gone g WHERE g.root = s.root AND g.path = s.path) OR NOT EXISTS
