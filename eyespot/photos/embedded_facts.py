@@ -100,15 +100,6 @@ def _windows_text(value: Any) -> str:
     return value.decode("utf-16-le", "ignore").rstrip("\0") if isinstance(value, bytes) else ""
 
 
-def read_iptc(image: Image.Image) -> Iptc:
-    """The texts of IPTC IIM in a picture, by record and number."""
-    with suppress(Exception):
-        found = IptcImagePlugin.getiptcinfo(cast(ImageFile.ImageFile, image)) or {}
-        lists = {key: value if isinstance(value, list) else [value] for key, value in found.items()}
-        return {key: [_text(text) for text in texts if isinstance(text, bytes)] for key, texts in lists.items()}
-    return {}
-
-
 # -- XMP, in a file or beside it: XMP Specification Part 1 (ISO 16684-1) -------------------------------------
 
 MOST_BYTES = 4 << 20  # a sidecar with the history of a raw developer has some hundred thousand
@@ -225,7 +216,11 @@ class Exif:
         with suppress(ValueError, TypeError):
             data = packet.encode("utf-8", "replace") if isinstance(packet, str) else bytes(memoryview(packet or b""))
             xmp = read_xmp(data.strip(b"\0 \n\r\t"))
-        iptc = {} if of_file else read_iptc(image)
+        iptc: Iptc = {}
+        with suppress(Exception):
+            found = {} if of_file else IptcImagePlugin.getiptcinfo(cast(ImageFile.ImageFile, image)) or {}
+            lists = {key: value if isinstance(value, list) else [value] for key, value in found.items()}
+            iptc = {key: [_text(text) for text in texts if isinstance(text, bytes)] for key, texts in lists.items()}
         return cls(main, photo, position, orientation, xmp, iptc, one_line(info.get("Creation Time"), _SHORT))
 
     def upright(self, image: Image.Image) -> Image.Image:

@@ -205,12 +205,14 @@ class FolderWalk:
             is_folder = entry.is_dir()
         if entry.name.startswith("."):
             yield Excluded(path, HIDDEN)
-        elif is_folder:
-            yield from self._visit_folder(entry, path)
-        elif entry.name in LABEL_FILES:
-            yield from self._scan_labels(entry.path, path)
+        elif not is_folder:
+            yield from (self._scan_labels if entry.name in LABEL_FILES else self._visit_file)(entry, path)
+        elif why := why_left_out(entry.name, os.path.dirname(entry.path).split("/")):
+            yield Excluded(path, why, sum(len(files) for _, _, files in os.walk(entry.path)))
+        elif entry.is_symlink() and self._below_root(os.path.realpath(entry.path)) not in (None, ""):
+            yield Excluded(path, LINKED)
         else:
-            yield from self._visit_file(entry, path)
+            yield from self._enter(entry.path, path + "/")
 
     def _visit_file(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
         ending = ending_of(entry.name)
@@ -245,15 +247,6 @@ class FolderWalk:
             near = path if is_near(entry.name, name) else ""
             yield Labels(self.way[-1].prefix + stored_name(name), facts or {}, near)
 
-    def _visit_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
-        above = os.path.dirname(entry.path).split("/")
-        if why := why_left_out(entry.name, above):
-            yield Excluded(path, why, sum(len(files) for _, _, files in os.walk(entry.path)))
-        elif entry.is_symlink() and self._below_root(os.path.realpath(entry.path)) not in (None, ""):
-            yield Excluded(path, LINKED)
-        else:
-            yield from self._enter(entry.path, path + "/")
-
     def _enter(self, folder: str, prefix: str) -> Iterator[Record]:
         try:
             status = os.stat(folder)
@@ -284,21 +277,16 @@ class FolderWalk:
         below = "" if below == "." else below
         return None if below.startswith(".") or "/." in below or why_left_out_below(below) else below
 
-    def _scan_labels(self, place: str, path: str) -> Iterator[Record]:
-        for row in label_rows(Path(place), path):
+    def _scan_labels(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
+        for row in label_rows(Path(entry.path), path):
             if isinstance(row, Unreadable):
                 yield row
-            else:
-                below = posixpath.normpath(self.way[-1].prefix + stored_name(row.path))
-                folder, name = posixpath.split(below)
-                yield Labels(posixpath.join(self._without_links(folder), name), row.facts)
-
-    def _without_links(self, folder: str) -> str:
-        """A folder below the root as the walk comes to it."""
-        if folder not in self.lying:
-            below = self._below_root(os.path.realpath(os.path.join(self.folder, real_name(folder))))
-            self.lying[folder] = folder if below is None else stored_name(below)
-        return self.lying[folder]
+                continue
+            folder, name = posixpath.split(posixpath.normpath(self.way[-1].prefix + stored_name(row.path)))
+            if folder not in self.lying:
+                below = self._below_root(os.path.realpath(os.path.join(self.folder, real_name(folder))))
+                self.lying[folder] = folder if below is None else stored_name(below)
+            yield Labels(posixpath.join(self.lying[folder], name), row.facts)
 
 
 def seen_at(place: str, path: str) -> Seen | Unreadable:

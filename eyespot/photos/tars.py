@@ -120,15 +120,10 @@ class _Sample:
 # -- the table beside a tar -----------------------------------------------------------------------------------------
 
 
-def table_beside(place: str) -> Path | None:
-    """The table of a tar, if there is one."""
-    stem = os.path.splitext(place)[0]
-    return next((Path(stem + suffix) for suffix in _TABLES if os.path.isfile(stem + suffix)), None)
-
-
 def scan_with_table(place: str) -> Iterator[Record]:
     """Every picture of a tar, its sidecars' labels, and then what the table beside it says."""
-    table = table_beside(place)
+    stem = os.path.splitext(place)[0]
+    table = next((Path(stem + suffix) for suffix in _TABLES if os.path.isfile(stem + suffix)), None)
     if table is None:
         yield from scan_tar(place)
         return
