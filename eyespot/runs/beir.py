@@ -6,6 +6,7 @@ Pictures in the tables are not read, only ids and what is text or a number.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -48,7 +49,13 @@ def read_qrels(place: Path, split: str = "test") -> Qrels:
             image = required(path, line, row, "corpus-id", "corpus_id")
             if image in grades.setdefault(query, {}):
                 refuse(path, f"line {line}", f"judges query {query!r}, image {image!r} a second time")
-            grades[query][image] = _grade(path, line, row.get("score"))
+            value: Any = row.get("score")
+            grade = math.nan
+            with suppress(TypeError, ValueError):
+                grade = math.nan if isinstance(value, bool) else float(value)
+            if not abs(grade) < 2**31:
+                refuse(path, f"line {line}", f"has {value!r} as score; expected a number")
+            grades[query][image] = grade
     return Qrels(grades, {"source": str(place), "split": split})
 
 
@@ -103,10 +110,3 @@ def _rows(files: list[Path]) -> Iterator[tuple[str, Columns]]:
         for line, row in rows_of(path, plain_columns):
             id = required(path, line, row, *ID)
             yield id, {name: value for name, value in row.items() if name not in ID}
-
-
-def _grade(path: Path, line: int, value: Any) -> float:
-    with suppress(TypeError, ValueError):
-        if abs(number := float(value)) < 2**31 and not isinstance(value, bool):
-            return number
-    refuse(path, f"line {line}", f"has {value!r} as score; expected a number")

@@ -218,18 +218,12 @@ def _run_fields(fields: list[str]) -> tuple[str, str, str] | None:
     return (fields[0], fields[2], fields[4]) if marked else (fields[0], fields[1], fields[3])
 
 
-def _qrels_fields(fields: list[str]) -> tuple[str, str, str] | None:
-    if len(fields) == 4:
-        return fields[0], fields[2], fields[3]
-    return (fields[0], fields[1], fields[2]) if len(fields) == 3 else None
-
-
 _RUN = _Kind(
     full=6, named=_run_fields, limit=math.inf, rule="a score must be a finite number", expected=RUN_LINE, twice="ranks"
 )
 _QRELS = _Kind(
     full=4,
-    named=_qrels_fields,
+    named=lambda fields: (fields[0], fields[-2], fields[-1]) if len(fields) in (3, 4) else None,
     limit=2**31,
     rule="a grade must be a number below 2,147,483,648",
     expected=QRELS_LINE,

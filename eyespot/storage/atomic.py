@@ -90,7 +90,11 @@ def _refuse_taken(out: Path) -> None:
 
 def put_folder(building: Path, path: Path) -> None:
     """Flush a finished folder with all that is in it, give it its name, and remove the folder that had it."""
-    flush_tree(building)
+    for place, _, names in os.walk(building, topdown=False):
+        for file in (os.path.join(place, name) for name in names):
+            if not os.path.islink(file):
+                flush(file)
+        flush(place)
     before = path.with_name(f".{path.name}.old")  # for a moment, on systems that cannot exchange two names
     if not path.exists():
         building.rename(path)
@@ -108,15 +112,6 @@ def make_folder(folder: Path) -> None:
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
         flush(folder.parent)
-
-
-def flush_tree(folder: Path) -> None:
-    """Put a folder's files and folders on the disk, the deepest first."""
-    for place, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            if not os.path.islink(file := os.path.join(place, name)):
-                flush(file)
-        flush(place)
 
 
 def flush(place: Path | str) -> None:
