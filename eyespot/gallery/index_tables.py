@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from eyespot.photos import provenance
-from eyespot.photos.embedded_facts import RATING
 from eyespot.photos.found import is_utf8
 from eyespot.photos.videos.addresses import VIDEO, VIDEO_COLUMNS
 
@@ -64,7 +63,7 @@ _PLAIN, _WORDS = ("width", "height", "latitude", "longitude"), ("camera", "forma
 _COLUMNS = {*_PLAIN, *_WORDS, "taken"}
 FACTS = "width, height, taken, latitude, longitude, camera, format, more"
 _TEXTS = {**dict.fromkeys(provenance.EMBEDDED, "text"), **provenance.COLUMNS}
-OPTIONAL: Mapping[str, str] = {**_TEXTS, **VIDEO_COLUMNS, "pages": "int", RATING: "int"}
+OPTIONAL: Mapping[str, str] = {**_TEXTS, **VIDEO_COLUMNS, "pages": "int", provenance.RATING: "int"}
 """Facts, with their kinds, that are columns only of shards whose pictures have some."""
 
 

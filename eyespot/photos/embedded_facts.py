@@ -15,9 +15,8 @@ from xml.etree import ElementTree as ET
 
 from PIL import ExifTags, Image, ImageFile, IptcImagePlugin
 
-from eyespot.photos.provenance import CHANGED, EMBEDDED, best_date, best_position, read_date
+from eyespot.photos.provenance import CHANGED, EMBEDDED, RATING, best_date, best_position, read_date
 
-RATING = "embedded_rating"  # -1 for rejected, 0 to 5
 MOST = 5_000  # characters of each text
 # Cameras write these into the description of every picture
 _OF_CAMERAS = re.compile(r"[A-Z ]*DIGITAL CAMERA|SONY DSC|DCIM.*|DIGITAL IMAGE|Exif_JPEG_PICTURE|<.*>|[\W\d_]*")

@@ -24,6 +24,7 @@ from eyespot.photos.kinds import (
     KIND_OF,
     LINKED,
     PAIRED,
+    SUFFIXES,
     SkippedFiles,
     ending_of,
     is_picture,
@@ -33,7 +34,6 @@ from eyespot.photos.kinds import (
 )
 from eyespot.photos.labels import FILE_COLUMNS, label_row, label_rows, parquet_rows
 from eyespot.photos.names import real_name, stored_name
-from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root, full_path, place_alike, stat_of
 from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
 from eyespot.photos.videos.addresses import VIDEO, VIDEO_SUFFIXES, frame_at, is_video, place_of_frame, reads_video

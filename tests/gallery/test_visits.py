@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from eyespot.gallery.index_tables import WordNumbers, fact_values, measured_of, packed, split, unpacked
-from eyespot.gallery.picture_index import PictureIndex, ReadResult
+from eyespot.gallery.picture_index import PictureIndex
+from eyespot.photos.decode_workers import ReadPicture
 from eyespot.photos.places import Root
 from eyespot.photos.sources import scan
 from tests.examples import examples
@@ -41,7 +42,7 @@ def look(ledger: PictureIndex, root: Root) -> list[str]:
     paths = []
     for shard in dict.fromkeys(shard for shard, _ in ledger.planned()):
         plan = ledger.plan_of(shard)
-        outcomes = [ReadResult(one, f"{one.root}:{one.seen.path}", None) for one in plan]
+        outcomes = [ReadPicture(one, f"{one.root}:{one.seen.path}") for one in plan]
         new = {id: {"width": 1} for _, id, *_ in outcomes if id and not ledger.is_known(id)}
         with ledger.transaction():
             ledger.record(shard, outcomes, new)
