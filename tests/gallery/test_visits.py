@@ -43,7 +43,7 @@ def look(ledger: PictureIndex, root: Root) -> list[str]:
     for shard in dict.fromkeys(shard for shard, _ in ledger.planned()):
         plan = ledger.plan_of(shard)
         outcomes = [ReadPicture(one, f"{one.root}:{one.seen.path}") for one in plan]
-        new = {id: {"width": 1} for _, id, *_ in outcomes if id and not ledger.is_known(id)}
+        new = {one.id: {"width": 1} for one in outcomes if one.id and not ledger.is_known(one.id)}
         with ledger.transaction():
             ledger.record(shard, outcomes, new)
         paths += [one.seen.path for one in plan]
