@@ -31,7 +31,8 @@ from PIL import Image
 from bench.harness import Command, Measurement, Race, race, say
 from eyespot import rooms, sample
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.picture_index import PictureIndex, ReadResult
+from eyespot.gallery.picture_index import PictureIndex
+from eyespot.photos.decode_workers import ReadPicture
 from eyespot.photos.found import Seen
 from eyespot.photos.pictures import id_of, open_picture
 from eyespot.photos.places import Root
@@ -121,7 +122,7 @@ def take_down(ledger: PictureIndex, root: Root) -> None:
     ledger.visit(ledger.add_root(root), root)
     ledger.make_plan(None, False)
     for shard in dict.fromkeys(shard for shard, _ in ledger.planned()):
-        outcomes = [ReadResult(one, id_of(one.seen.path.encode()), None) for one in ledger.plan_of(shard)]
+        outcomes = [ReadPicture(one, id_of(one.seen.path.encode())) for one in ledger.plan_of(shard)]
         facts = [{**_FACTS, "latitude": row / 997, "longitude": row / 499} for row in range(len(outcomes))]
         with ledger.transaction():
             ledger.record(shard, outcomes, {one.id or "": its for one, its in zip(outcomes, facts, strict=True)})

@@ -131,7 +131,7 @@ def mark(
     """Import marks that were made elsewhere."""
     # By photo; a table without the column takes no mark back, it is refused
     import eyespot
-    from eyespot.photos.pictures import SUFFIXES
+    from eyespot.photos.kinds import SUFFIXES
     from eyespot.search.matching import matched
     from eyespot.storage.tables import rows_of
     from eyespot.storage.text_files import refuse, required

@@ -99,7 +99,9 @@ def described(folder: Path, variant: str = "fp32", known: Mapping[str, Any] = {}
     except (AttributeError, TypeError, LookupError, ValueError) as error:
         raise UsageError(f"{', '.join(files)} in {folder} are not those of a model ({error})") from None
     pictures = {"file": image, **_image_ports(graphs[0]), **pictures, **known.get("image", {})}
-    words = {"file": text, "tokenizer": layout.tokenizer, **_text_ports(graphs[1]), **words, **known.get("text", {})}
+    masks = [{"mask": port.name} for port in graphs[1].inputs if "mask" in port.name]
+    ports = {"input": _port(graphs[1], image=False).name, "output": _output(graphs[1]).name, **[*masks, {}][0]}
+    words = {"file": text, "tokenizer": layout.tokenizer, **ports, **words, **known.get("text", {})}
     if words.pop("unmasked", False) and "mask" in words:
         words["full_mask"] = True
     width = _output(graphs[0]).shape[-1:] or (None,)
@@ -131,12 +133,6 @@ def _image_ports(graph: Graph) -> dict[str, Any]:
     if len(sides) == 2 and all(sides):
         found["size"] = sides[0] if sides[0] == sides[1] else list(sides)
     return found | ({"pixels": "bytes"} if port.dtype == UINT8 else {})
-
-
-def _text_ports(graph: Graph) -> dict[str, Any]:
-    masks = [port.name for port in graph.inputs if "mask" in port.name]
-    found = {"input": _port(graph, image=False).name, "output": _output(graph).name}
-    return found | ({"mask": masks[0]} if masks else {})
 
 
 def _port(graph: Graph, image: bool) -> Port:

@@ -154,7 +154,9 @@ def bare_jpeg(data: bytes) -> bytes:
         pixels, length = data[at : found.start()], int.from_bytes(data[found.end() : found.end() + 2])
         end = found.end() + max(length, 2)
         parts.append(pixels)
-        if not _tells(marker, data[found.end() + 2 : found.end() + 16]):
+        # Comments and what applications add but JFIF, ICC and Adobe may tell of places or owners
+        is_profile = data[found.end() + 2 : found.end() + 16].startswith(b"ICC_PROFILE\0")
+        if marker != 0xFE and (is_profile or marker == 0xEE or not 0xE1 <= marker <= 0xEF):
             parts.append(b"\xff" + found[1] + data[found.end() : end])
         at = end
     else:
@@ -188,10 +190,3 @@ def _colours(flags: bytes) -> int:
     """The bytes of a table of colours, as the flags before it say."""
     number = int.from_bytes(flags)
     return 3 << ((number & 7) + 1) if number & 0x80 else 0
-
-
-def _tells(marker: int, head: bytes) -> bool:
-    """Whether a segment may tell of places or owners: comments and what applications add but JFIF, ICC and Adobe."""
-    if marker == 0xFE:
-        return True
-    return 0xE1 <= marker <= 0xEF and marker != 0xEE and not head.startswith(b"ICC_PROFILE\0")

@@ -6,7 +6,7 @@ compressed one, also at level 0) can only be read piece by piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.storage.text_files import ALLOWANCE, EXPANSION
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError
 
 SUFFIXES = (".hdf5", ".h5")
 FEATURES, INDEX, NAME = "features", "index", "image_id"
@@ -80,19 +80,3 @@ def names(path: Path, at_once: int) -> Iterator[list[str]]:
             # no text
             values = held[start : (start + at_once)].tolist()
             yield [value.decode() if isinstance(value, bytes) else str(value) for value in values]
-
-
-def files_in(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """The HDF5 files that these files and folders mean, in order, and those of a folder that hold queries.
-
-    Raises `UsageError` if there is none. A file that is named itself is taken whatever it is called.
-    """
-    found: list[Path] = []
-    queries: list[Path] = []
-    for place in (place.absolute() for place in places):
-        inside = sorted(path for path in place.iterdir() if path.suffix.lower() in SUFFIXES) if place.is_dir() else []
-        queries += [path for path in inside if "queries" in path.stem]
-        found += [path for path in inside if "queries" not in path.stem] if place.is_dir() else [place]
-    if not found or any(path.suffix.lower() not in SUFFIXES for path in found):
-        raise UsageError(f"{', '.join(map(str, places))}: no .hdf5 files there; name them, or the folder that has them")
-    return list(dict.fromkeys(found)), queries

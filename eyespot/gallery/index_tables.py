@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from eyespot.photos import provenance
-from eyespot.photos.embedded_facts import RATING
 from eyespot.photos.found import is_utf8
 from eyespot.photos.videos.addresses import VIDEO, VIDEO_COLUMNS
 
@@ -64,7 +63,7 @@ _PLAIN, _WORDS = ("width", "height", "latitude", "longitude"), ("camera", "forma
 _COLUMNS = {*_PLAIN, *_WORDS, "taken"}
 FACTS = "width, height, taken, latitude, longitude, camera, format, more"
 _TEXTS = {**dict.fromkeys(provenance.EMBEDDED, "text"), **provenance.COLUMNS}
-OPTIONAL: Mapping[str, str] = {**_TEXTS, **VIDEO_COLUMNS, "pages": "int", RATING: "int"}
+OPTIONAL: Mapping[str, str] = {**_TEXTS, **VIDEO_COLUMNS, "pages": "int", provenance.RATING: "int"}
 """Facts, with their kinds, that are columns only of shards whose pictures have some."""
 
 
@@ -125,10 +124,13 @@ def fact_values(measured: Mapping[str, Any], words: WordNumbers) -> tuple[Any, .
             rest[name], word = word, None
         shared.append(None if word is None else words.number(word))
     taken = measured.get("taken")
+    with suppress(ValueError, TypeError):  # a text that says anything else, as parts of a second, stays
+        moment = datetime.fromisoformat(taken or "")
+        if moment.isoformat() == taken and not moment.microsecond:
+            taken = (moment - _EPOCH) // _SECOND  # seconds since 1970 on the camera's clock
     width, height, latitude, longitude = map(measured.get, _PLAIN)
     camera, kind = shared
-    more = json.dumps(rest) if rest else None
-    return width, height, None if taken is None else _seconds(taken), latitude, longitude, camera, kind, more
+    return width, height, taken, latitude, longitude, camera, kind, json.dumps(rest) if rest else None
 
 
 def measured_of(values: Sequence[Any], words: WordNumbers) -> dict[str, Any]:
@@ -145,12 +147,3 @@ def measured_of(values: Sequence[Any], words: WordNumbers) -> dict[str, Any]:
     }
     rest: dict[str, Any] = json.loads(more) if more else {}
     return {name: value for name, value in known.items() if value is not None} | rest
-
-
-def _seconds(taken: str) -> int | str:
-    """Seconds since 1970 on the camera's clock; the text itself where it says anything else, as parts of a second."""
-    with suppress(ValueError, TypeError):
-        moment = datetime.fromisoformat(taken)
-        if moment.isoformat() == taken:
-            return (moment - _EPOCH) // _SECOND if not moment.microsecond else taken
-    return taken

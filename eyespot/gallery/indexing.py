@@ -159,7 +159,7 @@ class _IndexJob:
             for _ in texts.read_texts(self.index, reader, self.options.retry_failed, self.options.progress):
                 self._refresh_facts()  # of a shard when its pictures are read, so that what is read is found early
             self.summary.texts = texts.summary(self.index, before)
-        disk.write_header(self.gallery, self._header())  # also if it says nothing new: who serves it looks at its date
+        self._write_header(anyhow=True)  # who serves it looks at its date
         self.summary.notes += write_codes_of_spaces(self.gallery, self.options.codes, self.options.progress, look)
         self._fill_hashes(look)
         integrity.add_missing_digests(self.gallery)
@@ -230,33 +230,28 @@ class _IndexJob:
                 gone = f"{lost} of {quantity(known, 'picture')} are gone from {root.place}"
                 self.summary.notes.append(f"{gone}; they are kept until you run with --forget")
 
-    def _write_header(self) -> None:
-        """Put `gallery.toml` in place if it says something new."""
-        if (header := self._header()) != disk.read_or_rebuild_header(self.gallery):
-            disk.write_header(self.gallery, header)
-
-    def _header(self) -> disk.Header:
-        header = disk.read_or_rebuild_header(self.gallery)
-        header.roots = self.index.roots()
-        header.spaces |= {stem: encoder.space for stem, encoder in self.encoders.items()}
+    def _write_header(self, *, anyhow: bool = False) -> None:
+        """Put `gallery.toml` in place if it says something new, or anyhow."""
+        before = disk.read_or_rebuild_header(self.gallery)
+        spaces = before.spaces | {stem: encoder.space for stem, encoder in self.encoders.items()}
         # What is searched by default: the first space there was, in its encoder's present revision
-        default = header.spaces.get(header.default)
+        default, chosen = spaces.get(before.default), before.default
         if default is None:
-            header.default = next(iter(self.encoders), "")
+            chosen = next(iter(self.encoders), "")
         elif default.revision != "imported":  # which no encoder installed here gives, and most pictures are there
             same = (stem for stem, encoder in self.encoders.items() if encoder.space.encoder == default.encoder)
-            header.default = next(same, header.default)
-        header.rows = self.index.counts()[0]
-        return header
+            chosen = next(same, chosen)
+        header = disk.Header(self.index.roots(), spaces, chosen, self.index.counts()[0])
+        if anyhow or header != before:
+            disk.write_header(self.gallery, header)
 
     # -- new and changed pictures ---------------------------------------------------------------------------
 
     def _embed_planned(self) -> None:
         roots = self.index.roots()
         # A planned picture whose root is away would only fail; the next look plans it again
-        for number in {root for _, root in self.index.planned()}:
-            if not is_there(roots[number]):
-                self.index.unplan(number)
+        away = [(number,) for number in {root for _, root in self.index.planned()} if not is_there(roots[number])]
+        self.index.sql.executemany("DELETE FROM plan WHERE root = ?", away)
         if not (plan := self.index.planned()):
             return
         for stem, encoder in self.encoders.items():  # what cannot be opened ends the run before a photo is read
@@ -290,11 +285,12 @@ class _IndexJob:
         with self.index.transaction():
             self.index.record(shard, building.outcomes, building.measured)
             self.index.measure(building.measured_again)
+            final = disk.shard_path(self.gallery, shard)
             if not building.measured:
-                for old in (at := disk.shard_path(self.gallery, shard), at.with_name(f".{at.name}.part")):
+                for old in (final.with_name(f".{final.name}.part"), final):
                     shutil.rmtree(old, ignore_errors=True)  # of a killed run
                 return
-            with new_folder(disk.shard_path(self.gallery, shard)) as folder:
+            with new_folder(final) as folder:
                 self._write_items(folder, shard)
                 write_hashes(folder, building.hashes)
                 for stem, rows in vectors.items():
@@ -384,7 +380,8 @@ class _IndexJob:
         for start in range(0, len(lacking), _STRETCH):  # a kill in a segment costs a stretch of it
             row_of = {rows[row].id: row for row in lacking[start : start + _STRETCH]}
             places = [place for row in row_of.values() for place in zip(rows[row].roots, rows[row].paths, strict=True)]
-            planned = [PlannedPicture(shard, root, self.index.seen(root, path)) for root, path in places]
+            seen = [(root, self.index.known_file(root, path)) for root, path in places]
+            planned = [PlannedPicture(shard, root, one) for root, one in seen if one]
             filled: list[int] = []
             with self._reader(None, {stem: encoder}, len(planned)) as reader:
                 batches = Batches(stem, encoder, reader)

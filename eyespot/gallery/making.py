@@ -7,14 +7,14 @@ tells whether this machine's encoder still gives the vectors the gallery was mad
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eyespot.gallery import disk
-from eyespot.gallery.picture_index import PictureIndex, ReadResult, StoredRow
+from eyespot.gallery.picture_index import PictureIndex, StoredRow
 from eyespot.gallery.view import Gallery, View
 from eyespot.kernels.codes import code_files, current_codes, write_codes
 from eyespot.photos.found import PlannedPicture
@@ -62,13 +62,13 @@ class ShardInMaking:
     """A shard in the making: outcomes of all its pictures, and rows for those that are good and new."""
 
     batches: Mapping[str, Batches]  # by the stems of their spaces
-    outcomes: list[ReadResult] = field(default_factory=list)
+    outcomes: list[ReadPicture] = field(default_factory=list)
     measured: dict[str, dict[str, Any]] = field(default_factory=dict)
     measured_again: dict[str, dict[str, Any]] = field(default_factory=dict)  # of rows that are in other shards
     hashes: list[tuple[int, ...]] = field(default_factory=list)  # of the new rows
 
     def add(self, read: ReadPicture, is_known: Callable[[str], bool]) -> None:
-        self.outcomes.append(ReadResult(read.planned, read.id, read.failed, read.out_of_reach))
+        self.outcomes.append(replace(read, measured={}, pixels={}))  # without what takes memory
         # Asked again here: a shard that was committed since the picture was read ahead may hold the same bytes.
         if read.id is None or not read.measured or read.id in self.measured:
             return
@@ -84,7 +84,8 @@ class ShardInMaking:
 def hashes_again(index: PictureIndex, shard: int, rows: Sequence[StoredRow], reader: Reader) -> list[tuple[int, ...]]:
     """The perceptual hashes of these rows of a shard, read anew; zeros where no path holds the picture any more."""
     places = (place for row in rows for place in zip(row.roots, row.paths, strict=True))
-    planned = [PlannedPicture(shard, root, index.seen(root, path)) for root, path in places]
+    seen = ((root, index.known_file(root, path)) for root, path in places)
+    planned = [PlannedPicture(shard, root, one) for root, one in seen if one]
     found = {read.id: read.hashes for read in reader.read_all(planned, index.roots()) if read.hashes}
     return [found.get(row.id, (0,) * COLUMNS) for row in rows]
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eyespot.gallery import disk, video_frames, visits
 from eyespot.gallery.index_tables import HAS_ROW, SCHEMA, SHARD_OF, STALE, VIEW, packed, split
@@ -29,7 +29,10 @@ from eyespot.storage.copies import FOLDER, INDEX, LEDGER, name_of
 from eyespot.storage.digests import sound_digests
 from eyespot.types import Encoder, EyespotError
 
-__all__ = ["REMOVED", "RETRY", "Failure", "PictureIndex", "ReadResult", "StoredRow"]
+if TYPE_CHECKING:  # a run that finds nothing new reads no picture
+    from eyespot.photos.decode_workers import ReadPicture
+
+__all__ = ["REMOVED", "RETRY", "Failure", "PictureIndex", "StoredRow"]
 
 _CACHE = 64 << 10  # KiB: ids come in no order, and their index is large
 REMOVED = "removed"  # the kind of a root that was taken out of the gallery
@@ -37,15 +40,6 @@ RETRY = -1  # the time of a file that could not be read for no fault of its own:
 # A path is gone with its picture unless the picture was seen at another path.
 _SEEN_ELSEWHERE = """SELECT 1 FROM paths other JOIN folders d ON d.number = other.folder WHERE other.item = paths.item
     AND d.root IN ({}) AND NOT EXISTS (SELECT 1 FROM gone o WHERE o.root = d.root AND o.path = d.path || other.name)"""
-
-
-class ReadResult(NamedTuple):
-    """What reading one planned picture gave: an id, or the reason why not; `out_of_reach` if it may be sound."""
-
-    planned: PlannedPicture
-    id: str | None
-    failed: str | None
-    out_of_reach: bool = False
 
 
 class Failure(NamedTuple):
@@ -260,10 +254,6 @@ class PictureIndex(PictureTables):
         known = int(self._one(f"SELECT ifnull(max(n), -1) FROM ({tables})"))
         return 1 + max(known, disk.last_number(self._gallery))  # a segment has the numbers of all its shards
 
-    def unplan(self, root: int) -> None:
-        """Take a root's pictures off the plan; the next visit plans them anew."""
-        self.sql.execute("DELETE FROM plan WHERE root = ?", (root,))
-
     def planned(self) -> dict[tuple[int, int], int]:
         """How many pictures are still to be read, by shard, in order, and root."""
         rows = self.sql.execute("SELECT shard, root, count(*) FROM plan GROUP BY shard, root ORDER BY shard, root")
@@ -278,7 +268,7 @@ class PictureIndex(PictureTables):
 
     # -- results --------------------------------------------------------------------------------------------
 
-    def record(self, shard: int, outcomes: Sequence[ReadResult], new: Mapping[str, dict[str, Any]]) -> None:
+    def record(self, shard: int, outcomes: Sequence[ReadPicture], new: Mapping[str, dict[str, Any]]) -> None:
         """Take down a shard's outcomes and its new rows, and strike it from the plan; call inside a transaction.
 
         `new` maps the ids of the rows, in order, to what was measured of each picture.
@@ -287,29 +277,24 @@ class PictureIndex(PictureTables):
         reached = [one.planned for one in outcomes if not one.out_of_reach]
         video_frames.drop_frames(self.sql, [(root, seen.path) for _, root, seen in reached if seen.offset == VIDEO])
         rows, items = [], set()
-        for (_, root, seen), id, failed, out_of_reach in outcomes:
+        for one in outcomes:
+            (_, root, seen), id = one.planned, one.id
             folder, name = self.folder(root, (parts := split(seen.path))[0]), parts[1]
             before = self.sql.execute("SELECT item FROM paths WHERE folder = ? AND name = ?", (folder, name)).fetchone()
             number = None if id is None else numbers.get(id) or self.number_of(id)
             item: Any = number if number is not None or id is None else packed(id)  # a video has no number
-            if out_of_reach:  # where it lay is known by its old picture
+            if one.out_of_reach:  # where it lay is known by its old picture
                 item = before[0] if before else None
             items |= {item} if id not in numbers else set()
             items |= set(before or ())
-            mtime = RETRY if out_of_reach else seen.mtime
-            rows.append((folder, name, seen.size, mtime, seen.offset, item, failed))
+            mtime = RETRY if one.out_of_reach else seen.mtime
+            rows.append((folder, name, seen.size, mtime, seen.offset, item, one.failed))
         self.sql.executemany("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         numbered = ((item,) for item in items if isinstance(item, int))
         self.sql.executemany(f"INSERT OR IGNORE INTO stale {SHARD_OF.format('?')[1:-1]}", numbered)
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM tallies")
-
-    def seen(self, root: int, path: str) -> Seen:
-        """A known file as it was when it was last read."""
-        known = self.known_file(root, path)
-        assert known is not None
-        return known
 
     def known_file(self, root: int, path: str) -> Seen | None:
         """A file as it was when it was last read; None for one that is not known."""

@@ -73,7 +73,14 @@ def _rebuild(place: Path) -> list[str]:
     """
     notes = [_note(place)]
     if place.exists():
-        aside = _set_aside(place)
+        # A copy of it and of its log, beside those of earlier repairs: nothing of it is given up
+        endings = chain([""], (f"-{number}" for number in count(2)))
+        names = (f"{place.name}.damaged{ending}" for ending in endings)
+        aside = next(path for name in names if not (path := place.with_name(name)).exists())
+        for ending in ("", "-wal"):
+            if (source := place.with_name(f"{place.name}{ending}")).exists():
+                with new_file(aside.with_name(f"{aside.name}{ending}")) as file, source.open("rb") as data:
+                    shutil.copyfileobj(data, file)
         if copies.rescue(place):
             for name in (aside.name, f"{aside.name}-wal"):
                 place.with_name(name).unlink(missing_ok=True)
@@ -85,19 +92,6 @@ def _rebuild(place: Path) -> list[str]:
     _clear(place)
     place.touch()
     return notes
-
-
-def _set_aside(place: Path) -> Path:
-    """A copy of a damaged ledger and of its log, beside those of earlier repairs: nothing of it is given up."""
-    endings = chain([""], (f"-{number}" for number in count(2)))
-    names = (f"{place.name}.damaged{ending}" for ending in endings)
-    aside = next(path for name in names if not (path := place.with_name(name)).exists())
-    for ending in ("", "-wal"):
-        source = place.with_name(f"{place.name}{ending}")
-        if source.exists():
-            with new_file(aside.with_name(f"{aside.name}{ending}")) as file, source.open("rb") as data:
-                shutil.copyfileobj(data, file)
-    return aside
 
 
 def drop_damaged_digests(gallery: Path) -> None:

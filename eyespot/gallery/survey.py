@@ -12,10 +12,9 @@ from eyespot.gallery.items_table import read_items
 from eyespot.gallery.reading import NoPictureIndex, reading
 from eyespot.gallery.video_frames import VideoCounts
 from eyespot.photos.found import Seen, Unreadable
-from eyespot.photos.kinds import PICTORIAL, SkippedFiles
+from eyespot.photos.kinds import PICTORIAL, RAW_SUFFIXES, SkippedFiles
 from eyespot.photos.places import Root
 from eyespot.photos.provenance import DATE_SOURCE
-from eyespot.photos.raw import RAW_SUFFIXES
 from eyespot.photos.sources import scan_counting
 from eyespot.photos.videos.addresses import VIDEO_SUFFIXES, reads_video
 from eyespot.types import EyespotError, Note, quantity

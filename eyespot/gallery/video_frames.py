@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from eyespot.gallery.index_tables import HAS_ROW, SHARD_OF, packed, split, unpacked
 from eyespot.photos.found import Skipped
+from eyespot.photos.kinds import RAW_SUFFIXES, reads_raw
 from eyespot.photos.places import ARCHIVES, Root, full_path
-from eyespot.photos.raw import RAW_SUFFIXES, reads_raw
 from eyespot.photos.videos.addresses import FRAGMENT, VIDEO, VIDEO_SUFFIXES, reads_video
 
 IS_FRAME = f"place < {VIDEO}"

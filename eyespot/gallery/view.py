@@ -213,7 +213,12 @@ class View:
         for shard in sorted(set(shards.tolist())):
             inside = [int(row) for row, number in zip(rows, shards, strict=True) if number == shard]
             found = take_rows(self.shards[shard], [row - int(self.starts[shard]) for row in inside])
-            facts |= dict(zip(inside, map(self._row_facts, found), strict=True))
+            for row, known in zip(inside, found, strict=True):
+                numbered = zip(known.pop("roots"), known["paths"], strict=True)
+                places = [place_of(self.gallery.root(number), path) for number, path in numbered]
+                known.pop("live")
+                places = sorted(dict.fromkeys(places), key=place_order) if len(places) > 1 else places
+                facts[row] = known | {"path": places[0] if places else None, "paths": places}
         if len(self._row_of) > MOST_KNOWN:
             self._row_of.clear()
         self._row_of.update((str(known["id"]), row) for row, known in facts.items())
@@ -223,15 +228,6 @@ class View:
     def _row_of(self) -> dict[str, int]:
         """Rows whose facts were read last, by their ids: a search asks for the rows of its hits again and again."""
         return {}
-
-    def _row_facts(self, row: dict[str, Any]) -> dict[str, Any]:
-        places = [
-            place_of(self.gallery.root(number), path)
-            for number, path in zip(row.pop("roots"), row["paths"], strict=True)
-        ]
-        row.pop("live")
-        places = sorted(dict.fromkeys(places), key=place_order) if len(places) > 1 else places
-        return row | {"path": places[0] if places else None, "paths": places}
 
     def newest(self, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """The `count` rows that were taken last, the newest first, those without a date last; (at most count,)."""

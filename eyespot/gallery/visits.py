@@ -12,8 +12,8 @@ import math
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from eyespot.gallery import video_frames
 from eyespot.gallery.disk import FACTS, stored_place
@@ -54,7 +54,8 @@ def stated_facts(gallery: Path, root: Root) -> Iterator[Labels | Unreadable]:
             yield from [] if id is None else [Labels(f"#{id}", row.facts)]
 
 
-class _Folder(NamedTuple):
+@dataclass(frozen=True)
+class _Folder:
     """A folder on the way down to where the walk is: what the index knows of it that the walk has not come to."""
 
     path: str
@@ -124,13 +125,13 @@ class RootComparison:
         self.here = self.way[-1]
 
     def _leave(self) -> None:
-        path, left, videos = self.way.pop()
-        if not left:
+        folder = self.way.pop()
+        if not folder.left:
             return
         lost = [
-            (path, name)
-            for name, (_, _, place) in left.items()
-            if place >= VIDEO or name[:-FRAGMENT] not in videos  # frames are there as long as their video is
+            (folder.path, name)
+            for name, (_, _, place) in folder.left.items()
+            if place >= VIDEO or name[:-FRAGMENT] not in folder.videos  # frames are there as long as their video is
         ]
         self.sql.executemany(
             "INSERT OR IGNORE INTO gone SELECT root, folders.path || name, folder, name, place"

@@ -126,12 +126,6 @@ def _sum(sizes: bytes) -> int:
 
 def sources_of(shard: Path) -> list[tuple[str | None, str]]:
     """The columns that hold words of people, with what they are called to them; then names of files and folders."""
-    names = text_columns(shard)[:COLUMNS]
-    return [*((name, OWN_NAMES.get(name.casefold(), f"label {name}")) for name in names), (None, FILE), (None, FOLDER)]
-
-
-def text_columns(shard: Path) -> list[str]:
-    """The columns of a shard that hold words of people."""
     import pyarrow as pa
 
     schema = items_table.schema_of(shard)
@@ -139,7 +133,8 @@ def text_columns(shard: Path) -> list[str]:
     # What `eyespot tag` wrote is not a word of a person: it would teach the encoder its own guesses
     guessed = {name for name in names if {f"{name}_by", f"{name}_score"} <= set(schema.names)}
     own = {*guessed, *(f"{name}_by" for name in guessed)}
-    return [name for name in names if name not in own and plain_name(name) not in _SKIPPED]
+    names = [name for name in names if name not in own and plain_name(name) not in _SKIPPED][:COLUMNS]
+    return [*((name, OWN_NAMES.get(name.casefold(), f"label {name}")) for name in names), (None, FILE), (None, FOLDER)]
 
 
 def _texts(

@@ -47,24 +47,18 @@ def fill_some(
 
 
 def texts_of(facts: Mapping[str, Any], sources: Sources, roots: Mapping[int, Root]) -> list[str | None]:
-    """The texts of a row, one for each source."""
+    """The texts of a row, one for each source; at last of its files, and of their folders from the root down."""
     values = [str(facts.get(name) or "") for name, _ in sources if name is not None]
     # An address says nothing
     texts = [text if text and not _ADDRESS.match(text) else None for text in values]
-    return [*texts, *_names(facts["roots"], facts["paths"], roots)]
-
-
-def _names(numbers: Sequence[int], paths: Sequence[str], roots: Mapping[int, Root]) -> tuple[str, str]:
-    """The words of all names of a picture's files, and of the folders from the root down."""
-    files: list[str] = []
-    folders: list[str] = []
-    for number, path in zip(numbers, paths, strict=True):
+    files, folders = list[str](), list[str]()
+    for number, path in zip(facts["roots"], facts["paths"], strict=True):
         above, _, name = shown_name(file_of(path)).replace("\\", "/").rpartition("/")
         files.append(_parted(os.path.splitext(name)[0]))
         if "://" not in path:
             root = roots.get(number)
             folders += _folders("" if root is None or "://" in root.path else root.path, above)
-    return " ".join(dict.fromkeys(files)), " ".join(dict.fromkeys(folders))
+    return [*texts, " ".join(dict.fromkeys(files)), " ".join(dict.fromkeys(folders))]
 
 
 @lru_cache(1024)

@@ -109,8 +109,11 @@ def write_table(
             found |= {"name": names.get(one.query), "turn": row.turn}
             yield found if ledger is None else found | {"exchanges": _exchanges(ledger.exchanges([one], row.turn))}
 
-    write = _parquet if path.name.lower().endswith(".parquet") else _json_lines
-    write_whole(path, lambda file: write(facts(), file))
+    def lines() -> Iterator[bytes]:
+        return (json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n" for row in facts())
+
+    is_parquet = path.name.lower().endswith(".parquet")
+    write_whole(path, lambda file: _parquet(facts(), file) if is_parquet else file.writelines(lines()))
     return count
 
 
@@ -123,11 +126,6 @@ def _exchanges(exchanges: Iterable[Exchange]) -> str:
             reply = exchange.reply._asdict() | {"usage": exchange.reply.usage._asdict(), "changes": changes}
         several.append(exchange._asdict() | {"reply": reply})
     return json.dumps(several, ensure_ascii=False)
-
-
-def _json_lines(rows: Iterable[dict[str, Any]], file: IO[bytes]) -> None:
-    for row in rows:
-        file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
 
 def _parquet(rows: Iterable[dict[str, Any]], file: IO[bytes]) -> None:

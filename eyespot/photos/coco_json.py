@@ -81,7 +81,11 @@ def images_of(place: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     sections = _Sections.read(place)
     ids, category = np.array(sections.images, np.int64), np.array(sections.category, np.int32)
     repeated = ~np.isin(np.arange(len(ids)), np.unique(ids, return_index=True)[1]) & (ids != _NO_ID)
-    at = _places_in(ids, np.array(sections.annotated, np.int64))  # (annotations,)
+    # Where the image of each annotation stands first, (annotations,); -1 for nowhere
+    annotated = np.array(sections.annotated, np.int64)
+    unique, first = np.unique(np.append(ids, _NO_ID), return_index=True)
+    near = np.minimum(np.searchsorted(unique, annotated), len(unique) - 1)
+    at = np.where((unique[near] == annotated) & (annotated != _NO_ID), first[near], -1)
     unknown = [number for id, number in sections.numbers.items() if id not in sections.categories]
     yield from _first(at < 0, "names no image that is listed")
     yield from _first(np.isin(category, unknown), "names no category that is listed")
@@ -105,14 +109,6 @@ def images_of(place: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
             facts["license"] = sections.licences.get(id_of(licence) or "", licence)
             numbers = (pairs[ends[number - 1] : ends[number]] % count).tolist()
             yield number, _joined([columns[one] for one in numbers]) | facts
-
-
-def _places_in(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where each of the wanted ids stands first, (wanted,); -1 for nowhere."""
-    unique, first = np.unique(np.append(ids, _NO_ID), return_index=True)
-    at = np.minimum(np.searchsorted(unique, wanted), len(unique) - 1)
-    places: NDArray[np.int64] = np.where((unique[at] == wanted) & (wanted != _NO_ID), first[at], -1)
-    return places
 
 
 def _first(wrong: NDArray[np.bool_], what: str) -> Iterator[tuple[int, str]]:

@@ -104,8 +104,11 @@ def srgb_transform(image: Image.Image) -> ImageCmsTransform | Color3DLUT | None:
     """
     profile, nclx = image.info.get("icc_profile"), image.info.get("nclx_profile") or {}
     primaries, curve = (nclx.get(name, 0) for name in _NUMBERS)
-    if not profile and not nclx and _says_adobe(image):
-        primaries, curve = _ADOBE, _GAMMA
+    if not profile and not nclx and image.format in ("JPEG", "MPO", "TIFF"):
+        with suppress(Exception):  # of damaged tags Pillow raises anything
+            # A camera may say Adobe RGB in EXIF alone: its interoperability index is `R03` (DCF 2.0)
+            if str(image.getexif().get_ifd(ExifTags.IFD.Interop).get(1, "")).startswith("R03"):
+                primaries, curve = _ADOBE, _GAMMA
     if not profile or curve in (_PQ, _HLG):
         return _table_of(primaries, curve) if image.mode in ("RGB", "RGBA", "P") else None
     if not isinstance(profile, bytes) or not 128 <= len(profile) <= _PROFILE_BYTES:
@@ -125,16 +128,6 @@ def read_code_points(image: Image.Image, data: bytes) -> None:
     if box and (found := re.search(box, data[:_HEAD], re.DOTALL)):
         numbers = struct.unpack(form, found[1])
         image.info["nclx_profile"] = dict(zip(_NUMBERS, numbers, strict=True))
-
-
-def _says_adobe(image: Image.Image) -> bool:
-    """Whether a camera says Adobe RGB in EXIF alone: its interoperability index is `R03` (DCF 2.0)."""
-    if image.format not in ("JPEG", "MPO", "TIFF"):
-        return False
-    with suppress(Exception):  # of damaged tags Pillow raises anything
-        exif = image.getexif()
-        return str(exif.get_ifd(ExifTags.IFD.Interop).get(1, "")).startswith("R03")
-    return False
 
 
 @lru_cache(maxsize=64)

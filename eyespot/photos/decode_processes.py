@@ -188,7 +188,13 @@ class _DecodeProcess:
             self.to.send((part, roots))
             answer = self.answers.recv()
         except (EOFError, OSError) as error:
-            raise self._ended(part) from error
+            code, remedy = self.process.wait(), "run the same line again with fewer --workers"
+            why = "was killed, as is done where memory is short"
+            if code != -9:
+                why = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+                remedy = "run the same line again; if it ends there again, move these files away"
+            files = f"{part[0].seen.path}{f' and {len(part) - 1} more' if len(part) > 1 else ''}"
+            raise EyespotError(f"a process that reads pictures {why}, at {files}; {remedy}") from error
         if isinstance(answer, Exception):
             raise answer
         return [
@@ -200,16 +206,6 @@ class _DecodeProcess:
         """Let it end."""
         self.to.close()
         self.answers.close()
-
-    def _ended(self, part: Sequence[PlannedPicture]) -> EyespotError:
-        code = self.process.wait()
-        if code == -9:
-            why, remedy = "was killed, as is done where memory is short", "run the same line again with fewer --workers"
-        else:
-            why = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            remedy = "run the same line again; if it ends there again, move these files away"
-        more = f" and {len(part) - 1} more" if len(part) > 1 else ""
-        return EyespotError(f"a process that reads pictures {why}, at {part[0].seen.path}{more}; {remedy}")
 
 
 def _pixel_arrays(memory: mmap.mmap, shapes: Shapes) -> dict[str, Any]:
@@ -250,21 +246,19 @@ class _Work:
 
     def read(self, part: Sequence[PlannedPicture], roots: Mapping[int, Root]) -> Any:
         """Each picture, and whether its pixels are in the shared memory; or an error, to be raised by who asks."""
+        reads: list[tuple[ReadPicture, bool]] = []
         try:
-            reads = (read_one(one, roots[one.root], self.readers, self.known) for one in part)
-            return [self._shared(read, at) for at, read in enumerate(reads)]
+            for at, one in enumerate(part):
+                read = read_one(one, roots[one.root], self.readers, self.known)
+                arrays = {stem: array for stem, array in self.arrays.items() if stem in read.pixels}
+                found = [(read.pixels[stem].shape, read.pixels[stem].dtype) for stem in arrays]
+                fits = bool(arrays) and found == [(array.shape[1:], array.dtype) for array in arrays.values()]
+                for stem, array in arrays.items() if fits else ():
+                    array[at] = read.pixels[stem]
+                reads.append((replace(read, pixels={}) if fits else read, fits))
+            return reads
         except Exception as error:
             return _portable(error)
-
-    def _shared(self, read: ReadPicture, at: int) -> tuple[ReadPicture, bool]:
-        """A picture, and whether its pixels are in the shared memory, at this place, and not in the answer."""
-        arrays = {stem: array for stem, array in self.arrays.items() if stem in read.pixels}
-        found = [(read.pixels[stem].shape, read.pixels[stem].dtype) for stem in arrays]
-        if not arrays or found != [(array.shape[1:], array.dtype) for array in arrays.values()]:
-            return read, False
-        for stem, array in arrays.items():
-            array[at] = read.pixels[stem]
-        return replace(read, pixels={}), True
 
 
 def _portable(error: Exception) -> Exception:

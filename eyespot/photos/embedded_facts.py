@@ -15,9 +15,8 @@ from xml.etree import ElementTree as ET
 
 from PIL import ExifTags, Image, ImageFile, IptcImagePlugin
 
-from eyespot.photos.provenance import CHANGED, EMBEDDED, best_date, best_position, read_date
+from eyespot.photos.provenance import CHANGED, EMBEDDED, RATING, best_date, best_position, read_date
 
-RATING = "embedded_rating"  # -1 for rejected, 0 to 5
 MOST = 5_000  # characters of each text
 # Cameras write these into the description of every picture
 _OF_CAMERAS = re.compile(r"[A-Z ]*DIGITAL CAMERA|SONY DSC|DCIM.*|DIGITAL IMAGE|Exif_JPEG_PICTURE|<.*>|[\W\d_]*")
@@ -98,15 +97,6 @@ def _windows_text(value: Any) -> str:
     if isinstance(value, tuple) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in value):
         value = bytes(value)
     return value.decode("utf-16-le", "ignore").rstrip("\0") if isinstance(value, bytes) else ""
-
-
-def read_iptc(image: Image.Image) -> Iptc:
-    """The texts of IPTC IIM in a picture, by record and number."""
-    with suppress(Exception):
-        found = IptcImagePlugin.getiptcinfo(cast(ImageFile.ImageFile, image)) or {}
-        lists = {key: value if isinstance(value, list) else [value] for key, value in found.items()}
-        return {key: [_text(text) for text in texts if isinstance(text, bytes)] for key, texts in lists.items()}
-    return {}
 
 
 # -- XMP, in a file or beside it: XMP Specification Part 1 (ISO 16684-1) -------------------------------------
@@ -225,7 +215,11 @@ class Exif:
         with suppress(ValueError, TypeError):
             data = packet.encode("utf-8", "replace") if isinstance(packet, str) else bytes(memoryview(packet or b""))
             xmp = read_xmp(data.strip(b"\0 \n\r\t"))
-        iptc = {} if of_file else read_iptc(image)
+        iptc: Iptc = {}
+        with suppress(Exception):
+            found = {} if of_file else IptcImagePlugin.getiptcinfo(cast(ImageFile.ImageFile, image)) or {}
+            lists = {key: value if isinstance(value, list) else [value] for key, value in found.items()}
+            iptc = {key: [_text(text) for text in texts if isinstance(text, bytes)] for key, texts in lists.items()}
         return cls(main, photo, position, orientation, xmp, iptc, one_line(info.get("Creation Time"), _SHORT))
 
     def upright(self, image: Image.Image) -> Image.Image:

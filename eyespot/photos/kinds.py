@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 from eyespot.photos.found import Excluded, Skipped
@@ -26,6 +27,22 @@ _BRANDS = {b"avif", b"avis", b"heic", b"heim", b"heis", b"heix", b"hevc", b"hevm
 _BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)  # bytes
 UNKNOWN, NO_ENDING, NO_FILE = "with an unknown ending", "without an ending", "pipes and devices"
 _EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
+_RAW = """.3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .rw2 .rwl
+    .sr2 .srf .srw .x3f"""
+RAW_SUFFIXES = frozenset(_RAW.split())
+
+
+def reads_raw() -> bool:
+    """Whether the reader of RAW photos is installed."""
+    return find_spec("rawpy") is not None
+
+
+SUFFIXES: frozenset[str] = frozenset(
+    {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
+    | {".avif", ".avifs", ".heic", ".heics", ".heif", ".heifs", ".hif", ".jxl"}
+    | (RAW_SUFFIXES if reads_raw() else frozenset())
+)
+"""Endings of file names worth opening, in lower case; what a file is, its bytes decide."""
 
 
 _ENDINGS_OF = {  # files that are not pictures to eyespot, by their endings

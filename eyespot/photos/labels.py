@@ -11,7 +11,7 @@ import json
 import math
 import stat
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,7 +42,7 @@ def label_rows(place: Path, name: str) -> Iterator[Labels | Unreadable]:
     try:
         if not stat.S_ISREG(place.stat().st_mode):
             raise OSError("not a regular file")
-        for line, column, row in _READERS.get(place.suffix.lower(), _delimited)(place):
+        for line, column, row in _rows_of(place):
             labels = row if isinstance(row, str) else label_row(row, column)
             yield Unreadable(f"{name}:{line}", labels) if isinstance(labels, str) else labels
     except UnicodeDecodeError:
@@ -129,16 +129,19 @@ def _label_columns(row: dict[str, Any]) -> dict[str, Any]:
     return facts
 
 
-def _file_column(names: list[str]) -> str | None:
-    """The column that names the picture; ValueError for a table of more columns than a gallery takes."""
+class _NoFileColumn(ValueError):
+    """A table, or a row of JSON lines, does not name its pictures."""
+
+
+def _file_column(names: list[str]) -> str:
+    """The column that names the picture; ValueError also for a table of more columns than a gallery takes."""
     if len(names) > MOST_COLUMNS:
         raise ValueError(_TOO_WIDE.format(len(names)))
     lowered = [name.casefold() for name in names]
-    return next((names[lowered.index(name)] for name in FILE_COLUMNS if name in lowered), None)
-
-
-def _no_file_column(names: list[str]) -> str:
-    return f"has no column file_name that names the picture; there are: {', '.join(names[:12]) or 'none'}"
+    if found := [names[lowered.index(name)] for name in FILE_COLUMNS if name in lowered]:
+        return found[0]
+    there = ", ".join(names[:12]) or "none"
+    raise _NoFileColumn(f"has no column file_name that names the picture; there are: {there}")
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -152,27 +155,34 @@ def _object(text: str) -> dict[str, Any] | None:
 # -- formats --------------------------------------------------------------------------------------------------------
 
 
+def _rows_of(place: Path) -> Iterator[RawRow]:
+    """The rows of a file by its ending; of any other kind it is delimited text."""
+    if place.suffix.lower() == ".jsonl":
+        yield from _json_lines(place)
+    elif place.suffix.lower() == ".json":
+        from eyespot.photos.coco_json import images_of
+
+        yield from ((number, "file_name", image) for number, image in images_of(place))
+    elif place.suffix.lower() == ".parquet":
+        column = _file_column([*_parquet_columns(place)])
+        yield from ((line, column, row) for line, row in enumerate(parquet_rows(place), 1))
+    else:
+        with place.open(encoding="utf-8-sig", newline="") as file:
+            names, rows = read_delimited(file)
+            column = _file_column(names)
+            yield from ((line, column, row) for line, row in rows)
+
+
 def _json_lines(place: Path) -> Iterator[RawRow]:
     with place.open(encoding="utf-8-sig") as file:
         for line, text in enumerate(lines_of(file), 1):
-            if text.strip():
-                row = _object(text)
-                column = _file_column([*(row or ())])
-                why = "is not a JSON object" if row is None else _no_file_column([*row])
-                yield (line, "", why) if row is None or column is None else (line, column, row)
-
-
-def _coco(place: Path) -> Iterator[RawRow]:
-    from eyespot.photos.coco_json import images_of
-
-    return ((number, "file_name", image) for number, image in images_of(place))
-
-
-def _parquet(place: Path) -> Iterator[RawRow]:
-    columns = _parquet_columns(place)
-    if (column := _file_column([*columns])) is None:
-        raise ValueError(_no_file_column([*columns]))
-    yield from ((line, column, row) for line, row in enumerate(parquet_rows(place), 1))
+            if (row := _object(text)) is not None:
+                try:
+                    yield line, _file_column([*row]), row
+                except _NoFileColumn as error:
+                    yield line, "", str(error)
+            elif text.strip():
+                yield line, "", "is not a JSON object"
 
 
 def parquet_rows(place: Path) -> Iterator[dict[str, Any]]:
@@ -241,17 +251,6 @@ def _plain(column: Any) -> Any:
         return column
     text = pc.replace_substring(column.cast(pa.string()), " ", "T")
     return pc.replace_substring_regex(text, r"\.0+(Z|[+-]\d{4})?$", r"\1")
-
-
-def _delimited(place: Path) -> Iterator[RawRow]:
-    with place.open(encoding="utf-8-sig", newline="") as file:
-        names, rows = read_delimited(file)
-        if (column := _file_column(names)) is None:
-            raise ValueError(_no_file_column(names))
-        yield from ((line, column, row) for line, row in rows)
-
-
-_READERS: dict[str, Callable[[Path], Iterator[RawRow]]] = {".json": _coco, ".jsonl": _json_lines, ".parquet": _parquet}
 
 
 DelimitedRow = tuple[int, dict[str, str] | str]

@@ -21,7 +21,14 @@ _STORED = re.compile("[\U0010dc80-\U0010dcff]+")
 
 def stored_name(name: str) -> str:
     """A name as Python reads it from the file system, as text that can be written down; any other text stays itself."""
-    return name if name.isascii() else _RAW.sub(_raised, name)
+
+    def raised(match: re.Match[str]) -> str:
+        if (char := match[0]) < "\ue000":
+            return chr(ord(char) + _RAISED)
+        # A name that really has one of these characters: its bytes are stored one by one, so no two names are the same
+        return "".join(chr(_RAISED + 0xDC00 + byte) for byte in char.encode())
+
+    return name if name.isascii() else _RAW.sub(raised, name)
 
 
 def real_name(stored: str) -> str:
@@ -89,11 +96,3 @@ def nearly(name: str, names: Iterable[str]) -> str:
 
 def _stem(name: str) -> str:
     return folded(os.path.splitext(name.rpartition("/")[2])[0])
-
-
-def _raised(match: re.Match[str]) -> str:
-    char = match[0]
-    if char < "\ue000":
-        return chr(ord(char) + _RAISED)
-    # A name that really has one of these characters: its bytes are stored one by one, so that no two names are the same
-    return "".join(chr(_RAISED + 0xDC00 + byte) for byte in char.encode())

@@ -27,9 +27,9 @@ from PIL import ExifTags, Image, ImageFile
 
 from eyespot.photos.colours import LARGE, add_low_bytes, read_code_points, srgb_transform, to_rgb
 from eyespot.photos.embedded_facts import Exif
-from eyespot.photos.kinds import HEAD, is_picture
+from eyespot.photos.kinds import HEAD, is_picture, reads_raw
 from eyespot.photos.memory import VARIABLE, MemoryBudget, as_size, bytes_to_decode, bytes_to_read, decode_limit
-from eyespot.photos.raw import RAW_SUFFIXES, is_raw, raw_preview, reads_raw
+from eyespot.photos.raw import is_raw, raw_preview
 from eyespot.types import EyespotError, UsageError
 
 # Pillow warns about every odd tag of every odd file. Its warnings are silenced for its own modules only and behind
@@ -206,13 +206,6 @@ _PLUGINS = {  # all that may be tried; never EPS, PSD, ...; MPO comes through JP
     "TIFF": "PIL.TiffImagePlugin",
     "AVIF": "PIL.AvifImagePlugin",
 }
-
-SUFFIXES: frozenset[str] = frozenset(
-    {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
-    | {".avif", ".avifs", ".heic", ".heics", ".heif", ".heifs", ".hif", ".jxl"}
-    | (RAW_SUFFIXES if reads_raw() else frozenset())
-)
-"""Endings of file names worth opening, in lower case; what a file is, its bytes decide."""
 
 
 def _recognised(data: bytes) -> ImageFile.ImageFile:

@@ -35,6 +35,7 @@ ROUGH = ("(day)", "(minute)")  # how the sources end of dates without a time to 
 _FIRST, _LAST = 1800, 2100  # years: 9999 and 1 stand for a date that nobody knows; a table may date a painting
 DATE_SOURCE, POSITION_SOURCE, CHANGED, DOUBTFUL = "taken_from", "position_from", "date_changed", "gps_doubtful"
 # Names of columns: of texts in the photo, and beside it
+RATING = "embedded_rating"  # -1 for rejected, 0 to 5
 EMBEDDED = ("embedded_title", "embedded_description", "embedded_keywords")
 SIDECAR = ("sidecar_title", "sidecar_description", "sidecar_keywords")
 COLUMNS = {name: "text" for name in (DATE_SOURCE, POSITION_SOURCE, CHANGED, DOUBTFUL)}

@@ -8,24 +8,15 @@ from __future__ import annotations
 
 import struct
 from contextlib import ExitStack, suppress
-from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
 from PIL import ExifTags, Image
 
-_ENDINGS = """.3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .rw2
-    .rwl .sr2 .srf .srw .x3f"""
-RAW_SUFFIXES = frozenset(_ENDINGS.split())
 SMALLEST = 160  # pixels of a preview's shorter side; a smaller one shows nothing
 _MARKS = (b"FUJIFILMCCD-RAW", b"IIU\0", b"IIRO", b"IIRS", b"MMOR", b"FOVb")
 _DNG_VERSION, _SUB_IFDS = 50706, 330
 _ENTRIES = 512  # of a directory that are looked at
-
-
-def reads_raw() -> bool:
-    """Whether the reader is installed."""
-    return find_spec("rawpy") is not None
 
 
 def is_raw(data: bytes) -> bool:

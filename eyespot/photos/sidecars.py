@@ -21,12 +21,9 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-from eyespot.photos.embedded_facts import DATES, MOST_BYTES, degrees_in, one_line_each, rating_in, read_xmp, xmp_texts
-from eyespot.photos.kinds import ending_of
+from eyespot.photos.kinds import RAW_SUFFIXES, ending_of
 from eyespot.photos.names import NamedFiles, folded
 from eyespot.photos.provenance import SIDECAR, read_date
-from eyespot.photos.raw import RAW_SUFFIXES
-from eyespot.photos.videos.metadata import movie_header
 
 RATING = "sidecar_rating"  # -1 for rejected, 0 to 5
 BESIDE = "beside"  # the label of a photo that names the other file
@@ -51,6 +48,8 @@ def pairs_in(entries: Sequence[os.DirEntry[str]]) -> dict[str, str]:
     others = [entry for entry in entries if ending_of(entry.name) in RAW_SUFFIXES | _MOMENTS]
     if not others:
         return {}
+    from eyespot.photos.videos.metadata import movie_header
+
     photos = {_SHOT.sub("", entry.name): entry for entry in entries if ending_of(entry.name) in _PHOTOS}
     pairs = {}
     for entry in others:
@@ -140,6 +139,17 @@ def sidecar_facts(place: str) -> dict[str, Any] | None:
     Date and position stand as `xmp:taken` and so on, until it is decided which source is believed. Raises OSError for a
     file that cannot be read, and `ValueError` for what is not a sidecar.
     """
+    # With all that reads what files say of themselves, which most walks do not need
+    from eyespot.photos.embedded_facts import (
+        DATES,
+        MOST_BYTES,
+        degrees_in,
+        one_line_each,
+        rating_in,
+        read_xmp,
+        xmp_texts,
+    )
+
     if not stat.S_ISREG(os.stat(place).st_mode):
         raise OSError("not a regular file")
     with open(place, "rb") as file:
@@ -162,6 +172,8 @@ def sidecar_facts(place: str) -> dict[str, Any] | None:
 
 
 def _of_takeout(value: Mapping[str, Any]) -> dict[str, Any]:
+    from eyespot.photos.embedded_facts import one_line_each
+
     facts: dict[str, Any] = {}
     description, people = value.get("description"), value.get("people")
     named = [one.get("name") for one in people if isinstance(one, dict)] if isinstance(people, list) else []

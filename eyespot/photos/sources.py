@@ -25,6 +25,7 @@ from eyespot.photos.kinds import (
     KIND_OF,
     LINKED,
     PAIRED,
+    SUFFIXES,
     SkippedFiles,
     ending_of,
     is_picture,
@@ -34,7 +35,6 @@ from eyespot.photos.kinds import (
 )
 from eyespot.photos.labels import FILE_COLUMNS, label_row, label_rows, parquet_rows
 from eyespot.photos.names import real_name, stored_name
-from eyespot.photos.pictures import SUFFIXES
 from eyespot.photos.places import Root, full_path, place_alike, stat_of
 from eyespot.photos.provenance import merged
 from eyespot.photos.sidecars import BESIDE, is_near, pairs_in, sidecar_facts, sidecars_in
@@ -204,12 +204,14 @@ class FolderWalk:
             is_folder = entry.is_dir()
         if entry.name.startswith("."):
             yield Excluded(path, HIDDEN)
-        elif is_folder:
-            yield from self._visit_folder(entry, path)
-        elif entry.name in LABEL_FILES:
-            yield from self._scan_labels(entry.path, path)
+        elif not is_folder:
+            yield from (self._scan_labels if entry.name in LABEL_FILES else self._visit_file)(entry, path)
+        elif why := why_left_out(entry.name, os.path.dirname(entry.path).split("/")):
+            yield Excluded(path, why, sum(len(files) for _, _, files in os.walk(entry.path)))
+        elif entry.is_symlink() and self._below_root(os.path.realpath(entry.path)) not in (None, ""):
+            yield Excluded(path, LINKED)
         else:
-            yield from self._visit_file(entry, path)
+            yield from self._enter(entry.path, path + "/")
 
     def _visit_file(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
         ending = ending_of(entry.name)
@@ -245,15 +247,6 @@ class FolderWalk:
             known[name] = merged(facts or {}, known.get(name, {}))
             yield Labels(self.way[-1].prefix + stored_name(name), known[name], near)
 
-    def _visit_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
-        above = os.path.dirname(entry.path).split("/")
-        if why := why_left_out(entry.name, above):
-            yield Excluded(path, why, sum(len(files) for _, _, files in os.walk(entry.path)))
-        elif entry.is_symlink() and self._below_root(os.path.realpath(entry.path)) not in (None, ""):
-            yield Excluded(path, LINKED)
-        else:
-            yield from self._enter(entry.path, path + "/")
-
     def _enter(self, folder: str, prefix: str) -> Iterator[Record]:
         try:
             status = os.stat(folder)
@@ -284,8 +277,8 @@ class FolderWalk:
         below = "" if below == "." else below
         return None if below.startswith(".") or "/." in below or why_left_out_below(below) else below
 
-    def _scan_labels(self, place: str, path: str) -> Iterator[Record]:
-        for row in label_rows(Path(place), path):
+    def _scan_labels(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
+        for row in label_rows(Path(entry.path), path):
             if isinstance(row, Unreadable):
                 yield row
             else:

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, refuse_size
-from eyespot.photos.kinds import HEAD, KIND_OF, UNKNOWN, skipped_by_head, why_left_out_below
+from eyespot.photos.kinds import HEAD, KIND_OF, SUFFIXES, UNKNOWN, skipped_by_head, why_left_out_below
 from eyespot.photos.labels import label_rows, sidecar
 from eyespot.photos.names import stored_name
-from eyespot.photos.pictures import SUFFIXES
 
 _TABLES = (".json", ".jsonl", ".csv", ".tsv")  # beside a tar, by its name
 # What headers end in that are full of noise, or state sizes that no machine has

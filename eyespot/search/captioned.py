@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -35,7 +36,8 @@ TABLES = (".parquet", ".csv", ".tsv", ".jsonl")
 IN_FOLDERS = "captions.parquet"  # as `eyespot build pairs` calls it
 
 
-class CaptionRows(NamedTuple):
+@dataclass(frozen=True)
+class CaptionRows:
     """Texts with the row of the view that each is about, all of pictures that are there; `notes` are for the user.
 
     `asking` has the row of the picture that each text asks with, -1 for words alone.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -29,7 +29,7 @@ from eyespot.storage.atomic import new_file, put_folder
 from eyespot.storage.digests import GONE, add_digests, damaged_at_a_glance, sound_digests
 from eyespot.storage.locks import locked
 from eyespot.storage.text_files import json_of
-from eyespot.types import EyespotError, Index, UsageError, Vectors
+from eyespot.types import EyespotError, Index, UsageError
 
 if TYPE_CHECKING:
     from eyespot.search.adapted import SearchBackend
@@ -72,8 +72,12 @@ class Covered:
         members = [(one.name, one.rows) for one in members_of(shard)] or [(shard.name, len(block))]
         found, start = [], 0
         for name, rows in members:
-            of_shard = missing[(missing >= start) & (missing < start + rows)] - start
-            found.append(cls(name, rows, _digest(block[start : start + rows], of_shard.tolist())))
+            vectors, lacking = block[start : start + rows], missing[(missing >= start) & (missing < start + rows)]
+            # By their shape, type, some rows, and those without a vector: they get theirs in place
+            hasher = hashlib.blake2b(f"{vectors.shape} {vectors.dtype.str}".encode(), digest_size=16)
+            hasher.update(np.ascontiguousarray(vectors[evenly(len(vectors), _COMPARED)]).tobytes())
+            hasher.update((lacking - start).tobytes())
+            found.append(cls(name, rows, hasher.hexdigest()))
             start += rows
         return found
 
@@ -174,14 +178,6 @@ def _places(view: View, record: StoredIndex, name: str) -> tuple[int, ...]:
             f"eyespot tune -g {view.gallery.path} -e {encoder}"
         )
     return places
-
-
-def _digest(block: Vectors, missing: Sequence[int]) -> str:
-    """Names these vectors, by their shape, type, some rows, and those without a vector: they get theirs in place."""
-    hasher = hashlib.blake2b(f"{block.shape} {block.dtype.str}".encode(), digest_size=16)
-    hasher.update(np.ascontiguousarray(block[evenly(len(block), _COMPARED)]).tobytes())
-    hasher.update(np.asarray(missing, np.int64).tobytes())
-    return hasher.hexdigest()
 
 
 # -- keeping ------------------------------------------------------------------------------------------------

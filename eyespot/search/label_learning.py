@@ -61,18 +61,16 @@ class Contrast:
     def agreed(self, column: str) -> float:
         """How well a photo places another with the same label of a column, over all labels; 0.5 where few have two."""
         if column not in self._by_column:
-            self._by_column[column] = self._agreement(column)
+            rows = defaultdict[Any, list[int]](list)
+            for row, facts in enumerate(self._facts()):
+                rows[facts.get(column)].append(row)
+            pairs = np.array([some[:2] for label, some in rows.items() if label is not None and len(some) > 1])
+            self._by_column[column] = EVEN
+            if len(pairs) >= FEWEST:
+                first, second = self.sample[pairs.T]  # (labels, dim) each
+                below = self.sample @ first.T < np.einsum("nd,nd->n", first, second)
+                self._by_column[column] = float(below.mean())
         return self._by_column[column]
-
-    def _agreement(self, column: str) -> float:
-        rows = defaultdict[Any, list[int]](list)
-        for row, facts in enumerate(self._facts()):
-            rows[facts.get(column)].append(row)
-        pairs = np.array([some[:2] for label, some in rows.items() if label is not None and len(some) > 1])
-        if len(pairs) < FEWEST:
-            return EVEN
-        first, second = self.sample[pairs.T]  # (labels, dim) each
-        return float((self.sample @ first.T < np.einsum("nd,nd->n", first, second)).mean())
 
     @cached_property
     def _covariance(self) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -168,7 +168,8 @@ class _Way:
     ambiguous: NDArray[np.bool_]
 
 
-class _Keys(NamedTuple):
+@dataclass(frozen=True)
+class _Keys:
     """What rows are called: a text for each place, and the row it is for."""
 
     texts: Any  # an Arrow column (keys,)

@@ -15,7 +15,7 @@ from eyespot.gallery.taxonomy.name_index import NamedTaxon
 from eyespot.gallery.taxonomy.name_tables import folded, forms, name_words
 from eyespot.gallery.word_index import QueryWord, WordIndex, words_of
 from eyespot.search.word_matches import STOP_WORDS, label_words
-from eyespot.types import Encoder, Note, Query, Term, Vectors, quantity
+from eyespot.types import Encoder, Note, Query, Vectors, quantity
 
 MOST = 8  # names that the encoder reads
 SHOWN = 3  # names of a sentence
@@ -93,17 +93,15 @@ class NameReader:
 
     def reworded(self, query: Query, encoder: Encoder, sample: Vectors) -> Query:
         """The query with each name in the form that the encoder knows best, by a sample of the gallery (m, dim)."""
-        return replace(query, terms=tuple(self._reworded(term, encoder, sample) for term in query.terms))
-
-    def _reworded(self, term: Term, encoder: Encoder, sample: Vectors) -> Term:
-        if term.text is None:
-            return term
-        text = term.text
-        for found in {found.phrase.lower(): found for found in self.phrases(term.text)}.values():
-            texts = list(dict.fromkeys(_replaced(text, found.phrase, name) for name in found.names[:MOST]))
-            if len(texts) > 1 and len(sample):
-                text = texts[int((encoder.encode_texts(texts) @ sample.T).max(axis=1).argmax())]
-        return replace(term, text=text)
+        terms = []
+        for term in query.terms:
+            text = term.text or ""
+            for found in {found.phrase.lower(): found for found in self.phrases(text)}.values():
+                texts = list(dict.fromkeys(_replaced(text, found.phrase, name) for name in found.names[:MOST]))
+                if len(texts) > 1 and len(sample):
+                    text = texts[int((encoder.encode_texts(texts) @ sample.T).max(axis=1).argmax())]
+            terms.append(term if term.text is None else replace(term, text=text))
+        return replace(query, terms=tuple(terms))
 
     def of(self, query: Query) -> dict[str, NamedPhrase]:
         """The names in a query, by the words that name them."""

@@ -28,6 +28,7 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from eyespot.encoders import upright_picture
+from eyespot.photos.kinds import SUFFIXES
 from eyespot.photos.places import place_alike
 from eyespot.photos.videos.addresses import file_of, frame_of
 from eyespot.types import Query, Term, UsageError
@@ -143,13 +144,8 @@ def _unquoted(body: str) -> tuple[str, str]:
 
 
 def _is_place(bare: str) -> bool:
-    if _PLACE.match(bare) or _ADDRESS.match(bare) or frame_of(bare) is not None:
-        return True
-    if not (suffix := Path(bare).suffix.lower()):
-        return False
-    from eyespot.photos.pictures import SUFFIXES  # with all that reads pictures, which most words do not need
-
-    return suffix in SUFFIXES
+    is_address = _PLACE.match(bare) or _ADDRESS.match(bare) or frame_of(bare) is not None
+    return bool(is_address) or Path(bare).suffix.lower() in SUFFIXES
 
 
 def _existing(place: str, way_out: str) -> Path:

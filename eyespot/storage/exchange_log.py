@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from eyespot.storage.digests import json_sha256
@@ -79,7 +79,8 @@ def count(sql: sqlite3.Connection, owner: str) -> int:
 def read(sql: sqlite3.Connection, owners: Sequence[str]) -> Iterator[Exchange]:
     """The exchanges of these owners, those of each in order; none for one from before they were written down."""
     rows = sql.execute(_READ, (json.dumps(list(owners)),)) if _is_there(sql) else ()
-    part = lru_cache(partial(_part, sql))
+    query = "SELECT part FROM parts WHERE digest = ?"
+    part = lru_cache(lambda digest: json.loads(sql.execute(query, (digest,)).fetchone()[0]))
     for body, pictures, replied, text, logprobs, *usage, finish, declined, model, fingerprint, changes, trouble in rows:
         tokens = tuple((str(token), float(logprob)) for token, logprob in json.loads(logprobs)) if logprobs else None
         reply = Reply(text, tokens, Spent(0, *usage), finish, declined, model, _changes(changes), fingerprint)
@@ -119,10 +120,6 @@ def _joined(value: Any, part: Callable[[str], Any]) -> Any:
     if value.keys() == {TEXTS}:
         return GAP.join(_joined(paragraph, part) for paragraph in value[TEXTS])
     return part(value[PART]) if value.keys() == {PART} else {name: _joined(one, part) for name, one in value.items()}
-
-
-def _part(sql: sqlite3.Connection, digest: str) -> Any:
-    return json.loads(sql.execute("SELECT part FROM parts WHERE digest = ?", (digest,)).fetchone()[0])
 
 
 def _is_there(sql: sqlite3.Connection) -> bool:

@@ -148,7 +148,7 @@ def test_pictures_ask_as_well_and_a_search_by_one_is_told_where_they_find_less(t
     _, testing = validation.held_out_queries(material, 1, 0)
 
     noisy = loop.train(material, SHAPE, replace(SHORT, epochs=20, keep_anyway=True), tmp_path).by_picture
-    exact = validation.picture_queries(material._replace(crops=crops), testing, 0)
+    exact = validation.picture_queries(replace(material, crops=crops), testing, 0)
 
     assert exact.frozen(cpu()).mean() == 1 > noisy.frozen > 0.5 and noisy.worse
     assert len(exact.own) == noisy.images == 30 and noisy.gallery == 300

@@ -18,7 +18,7 @@ from PIL import Image
 import eyespot
 from eyespot import sample
 from eyespot.ledger.photo_lists import PhotoLists
-from eyespot.photos.raw import reads_raw
+from eyespot.photos.kinds import reads_raw
 from eyespot.photos.videos.addresses import file_of, frame_of, reads_video
 from tests.cli.conftest import done, run_json
 from tests.command import refuses, run_process

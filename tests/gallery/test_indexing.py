@@ -19,8 +19,9 @@ from PIL import Image
 from eyespot.gallery.disk import DamagedHeader, shard_paths
 from eyespot.gallery.index_tables import WordNumbers, fact_values, measured_of, packed, split, unpacked
 from eyespot.gallery.items_table import read_items
-from eyespot.gallery.picture_index import PictureIndex, ReadResult
+from eyespot.gallery.picture_index import PictureIndex
 from eyespot.gallery.view import Gallery
+from eyespot.photos.decode_workers import ReadPicture
 from eyespot.photos.places import Root
 from eyespot.photos.sources import scan
 from eyespot.storage.locks import locked
@@ -390,8 +391,8 @@ def look(ledger: PictureIndex, root: Root) -> list[str]:
     paths = []
     for shard in dict.fromkeys(shard for shard, _ in ledger.planned()):
         plan = ledger.plan_of(shard)
-        outcomes = [ReadResult(one, f"{one.root}:{one.seen.path}", None) for one in plan]
-        new = {id: {"width": 1} for _, id, *_ in outcomes if id and not ledger.is_known(id)}
+        outcomes = [ReadPicture(one, f"{one.root}:{one.seen.path}") for one in plan]
+        new = {one.id: {"width": 1} for one in outcomes if one.id and not ledger.is_known(one.id)}
         with ledger.transaction():
             ledger.record(shard, outcomes, new)
         paths += [one.seen.path for one in plan]

@@ -22,10 +22,10 @@ from eyespot import sample
 from eyespot.formats.pictures import picture_of
 from eyespot.gallery.view import Gallery
 from eyespot.photos.found import Labels, Seen
-from eyespot.photos.kinds import SkippedFiles
+from eyespot.photos.kinds import SkippedFiles, reads_raw
 from eyespot.photos.pictures import BadPicture, open_picture, thumbnail
 from eyespot.photos.places import Root
-from eyespot.photos.raw import is_raw, reads_raw
+from eyespot.photos.raw import is_raw
 from eyespot.photos.sidecars import BESIDE, pairs_in
 from eyespot.photos.sources import scan_counting
 from tests.photos.test_pictures import chunk, encoded, png

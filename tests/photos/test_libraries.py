@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import Image
 
-from eyespot.photos.raw import reads_raw
+from eyespot.photos.kinds import reads_raw
 from eyespot.search.collection import Collection
 from eyespot.types import NothingFound
 from tests.worlds import draw, index_gallery

@@ -18,7 +18,8 @@ from hypothesis import given, settings, strategies as st
 from PIL import ExifTags, Image
 
 from eyespot.photos.colours import to_rgb
-from eyespot.photos.pictures import SUFFIXES, BadPicture, id_of, open_picture, thumbnail
+from eyespot.photos.kinds import SUFFIXES
+from eyespot.photos.pictures import BadPicture, id_of, open_picture, thumbnail
 from eyespot.types import UsageError
 from tests.examples import examples
 from tests.wording import raises

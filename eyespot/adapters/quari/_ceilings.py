@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,12 @@ class CodedBounds:
 
         batch = _QueryBatch.of([quantised(one) for one in directions])
         found = np.empty((len(directions), self._starts[-1] if rows is None else len(rows)), np.float32)
-        shares = list(self._shares(rows))
+        cuts = (self._starts if rows is None else np.searchsorted(rows, self._starts)).tolist()
+        shares = [  # which of the rows are in which block: its number, start and stop
+            (part, at, min(at + _SHARE, stop))
+            for part, (start, stop) in enumerate(pairwise(cuts))
+            for at in range(start, stop, _SHARE)
+        ]
         coded = {part: codes for part in {part for part, _, _ in shares} if (codes := self.codes[part]) is not None}
         operands = {part: batch.over(codes) for part, codes in coded.items()}
 
@@ -67,13 +73,6 @@ class CodedBounds:
 
         spread(fill, shares, min(self._threads, len(shares)) or 1)
         return found
-
-    def _shares(self, rows: Ids | None) -> Iterator[tuple[int, int, int]]:
-        """Which of the requested rows are in which block: its number, start and stop."""
-        cuts = self._starts if rows is None else np.searchsorted(rows, self._starts)
-        for part, (start, stop) in enumerate(zip(cuts.tolist(), cuts[1:].tolist(), strict=False)):
-            for at in range(start, stop, _SHARE):
-                yield part, at, min(at + _SHARE, stop)
 
 
 class PlainBounds:

@@ -100,10 +100,17 @@ class TorchHypernetwork(nn.Module):
             mapped = einsum("nr,nre->ne", einsum("ne,nre->nr", wide, text_u), text_v)
             adapted = normalize(mapped + wide if self.config.use_residual else mapped, dim=-1)
             return AdaptedBatch(adapted, u.transpose(1, 2), v.transpose(1, 2), 0.0)
-        u, v = (self.get_submodule(name)(one) for name, one in (("dec_u_img", u_tokens), ("dec_v_img", v_tokens)))
-        return self._views(
-            queries, self.get_submodule("query_decoder")(condition), u.transpose(1, 2), v.transpose(1, 2)
-        )
+        # Norms and products of maps are never in half precision
+        sources = [("dec_u_img", u_tokens), ("dec_v_img", v_tokens)]
+        u, v = (self.get_submodule(name)(tokens).transpose(1, 2).float() for name, tokens in sources)
+        decoded = self.get_submodule("query_decoder")(condition).float()
+        if self.config.preset == "paper":
+            return AdaptedBatch(normalize(decoded, dim=-1), v, u, 0.0)
+        if self.config.use_fro_norm:
+            u, v = (part / (part.flatten(1).norm(dim=1)[:, None, None] + 1e-8) for part in (u, v))
+        weight = self.config.query_residual_weight
+        mixed = (1 - weight) * decoded + weight * queries.float()
+        return AdaptedBatch(normalize(mixed, dim=-1), self.config.anchor_scale * u, v, 1.0)
 
     def tokens(self, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The condition tokens (n, H), the U-tokens and the V-tokens (n, r, H) after all steps."""
@@ -149,16 +156,6 @@ class TorchHypernetwork(nn.Module):
         angles = step * torch.exp(-math.log(PERIOD) * at / half)
         found: Tensor = self.step_proj(torch.cat([angles.cos(), angles.sin()]))  # (H,)
         return found
-
-    def _views(self, queries: Tensor, decoded: Tensor, u: Tensor, v: Tensor) -> AdaptedBatch:
-        decoded, u, v = decoded.float(), u.float(), v.float()  # norms and products of maps are never in half precision
-        if self.config.preset == "paper":
-            return AdaptedBatch(normalize(decoded, dim=-1), v, u, 0.0)
-        if self.config.use_fro_norm:
-            u, v = (part / (part.flatten(1).norm(dim=1)[:, None, None] + 1e-8) for part in (u, v))
-        weight = self.config.query_residual_weight
-        mixed = (1 - weight) * decoded + weight * queries.float()
-        return AdaptedBatch(normalize(mixed, dim=-1), self.config.anchor_scale * u, v, 1.0)
 
 
 def _perceptron(inside: int, hidden: int, dropout: float) -> list[nn.Module]:

@@ -23,7 +23,9 @@ def write(rows: ExportRows, folder: Path) -> int:
     written = 0
     try:
         for row, picture in rows.pictures():
-            name = split_name(row.facts[column]) if column else "train"
+            value = row.facts[column] if column else "train"
+            # As the name of a split: letters, digits and underscores; what has none is `none`
+            name = re.sub(r"\W+", "_", str("none" if value is None else value), flags=re.ASCII).strip("_") or "none"
             if name not in splits:
                 splits[name] = _Split(folder / name, rows)
             splits[name].add(row.facts, picture)
@@ -35,11 +37,6 @@ def write(rows: ExportRows, folder: Path) -> int:
     tables = {"default": {name: f"{name}/**" for name in sorted(splits)}}
     write_card(folder, tables, "Pictures and their facts, written by `eyespot export imagefolder`.", licences)
     return written
-
-
-def split_name(value: Any) -> str:
-    """A value as the name of a split: letters, digits and underscores; what has none is `none`."""
-    return re.sub(r"\W+", "_", str("none" if value is None else value), flags=re.ASCII).strip("_") or "none"
 
 
 class _Split:

@@ -31,8 +31,12 @@ def write(rows: ExportRows, folder: Path) -> int:
     licences: set[str] = set()
     written = 0
     (folder / "data").mkdir()
-    if rows.options.pictures:
-        schema = shown_schema(schema)
+    if rows.options.pictures:  # in place of their paths, so that `datasets` knows them for pictures
+        picture = pa.field(IMAGE, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+        facts = [field for field in facts if field.name not in (IMAGE, "paths")]
+        kinds = {IMAGE: SHOWN} | {field.name: _dtype(field.type) for field in facts}
+        lists = {VECTOR: (_dtype(vector.type.value_type), vector.type.list_size)}
+        schema = pa.schema([picture, *facts, vector], features(kinds, lists))
     with pq.ParquetWriter(folder / "data" / "train.parquet", schema, compression="zstd") as writer:
         for batch in picture_batches(rows, schema) if rows.options.pictures else _batches(rows, schema):
             writer.write_batch(batch)
@@ -42,17 +46,6 @@ def write(rows: ExportRows, folder: Path) -> int:
     text = f"Pictures with vectors of `{rows.view.space.encoder}`, written by `eyespot export parquet`."
     write_card(folder, {"default": {"train": "data/*.parquet"}}, text, licences)
     return written
-
-
-def shown_schema(plain: pa.Schema) -> pa.Schema:
-    """The same with the picture in place of its paths, so that `datasets` knows it for one."""
-    import pyarrow as pa
-
-    picture = pa.field(IMAGE, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
-    fields = [picture, *(field for field in plain if field.name not in (IMAGE, "paths"))]
-    kinds = {IMAGE: SHOWN} | {field.name: _dtype(field.type) for field in fields[1:] if field.name != VECTOR}
-    lists = {it.name: (_dtype(it.type.value_type), it.type.list_size) for it in fields if it.name == VECTOR}
-    return pa.schema(fields, features(kinds, lists))
 
 
 def _dtype(kind: Any) -> str:
@@ -73,7 +66,7 @@ def _batches(rows: ExportRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def picture_batches(rows: ExportRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The pictures that can be read with their facts, in a schema of `shown_schema`."""
+    """The pictures that can be read with their facts, in a schema with the column `IMAGE`."""
     import pyarrow as pa
 
     names = FileNames()

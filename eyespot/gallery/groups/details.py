@@ -70,7 +70,12 @@ def same_details(first: Image.Image, second: Image.Image, strict: bool) -> bool:
     strict: of pages and screens, whose copies are at least half as large, for in smaller ones no letter can be told.
     Others may be of any size, and a tenth of each side may be missing.
     """
-    second = _turned_like(first, second)
+    # The turned or mirrored form of the second picture that is most like the first
+    goal, tiny = (picture.resize((_SMALL, _SMALL), Image.Resampling.BOX) for picture in (first, second))
+    light = np.asarray(goal, np.float64) - np.asarray(goal).mean()
+    turn = max(Image.Transpose, key=lambda turn: float((light * tiny.transpose(turn)).sum()))
+    if (light * tiny.transpose(turn)).sum() > (light * tiny).sum():
+        second = second.transpose(turn)
     if strict:
         small, large = sorted((first.width, second.width))
         return 2 * small >= large - 2 and _blocks_agree(first, second, STRICT)
@@ -79,17 +84,6 @@ def same_details(first: Image.Image, second: Image.Image, strict: bool) -> bool:
         or _blocks_agree(_cropped(first, second), second, LOOSE, cropped=True)
         or _blocks_agree(first, _cropped(second, first), LOOSE, cropped=True)
     )
-
-
-def _turned_like(first: Image.Image, second: Image.Image) -> Image.Image:
-    """The turned or mirrored form of the second picture that is most like the first."""
-    goal, small = (picture.resize((_SMALL, _SMALL), Image.Resampling.BOX) for picture in (first, second))
-    light = np.asarray(goal, np.float64) - np.asarray(goal).mean()
-    best, form = float((light * small).sum()), None
-    for turn in Image.Transpose:
-        if (likeness := float((light * small.transpose(turn)).sum())) > best:
-            best, form = likeness, turn
-    return second if form is None else second.transpose(form)
 
 
 def _blocks_agree(

@@ -6,9 +6,10 @@ into one list, so that whoever judges learns nothing of the group. Rounds of 60,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -131,7 +132,9 @@ def plan_groups(
     open_to = np.array([not compare or label in compare for label in labels])
     drawn = [_Drawing(int(hits), np.random.default_rng([seed, at])) for at, hits in enumerate(within)]
     shuffle, units, rounds = np.random.default_rng(seed), np.zeros(0, np.int64), []
-    for total in _rounds(min(looks, int((within * open_to).sum()))):
+    most = min(looks, int((within * open_to).sum()))
+    # How many looks there are in all after each round: 60, 120, 240, …, up to these
+    for total in [*takewhile(lambda looks: looks < most, (FIRST << at for at in count())), most]:
         each = allocated(within * open_to, total, power=0.0, least=0)
         parts = [plan.members[at][one.next(int(n)) - 1] for at, (one, n) in enumerate(zip(drawn, each, strict=True))]
         units = np.concatenate([units, shuffle.permutation(np.concatenate(parts))])
@@ -157,15 +160,6 @@ class _Drawing:
         more = [queue[now:then] for queue, now, then in zip(self.queues, self.taken, wanted, strict=True)]
         self.taken = wanted
         return np.concatenate(more)
-
-
-def _rounds(looks: int) -> Iterator[int]:
-    """How many looks there are in all after each round: 60, 120, 240, …, up to these."""
-    total = FIRST
-    while total < looks:
-        yield total
-        total *= 2
-    yield looks
 
 
 def _labelled(groups: Any, order: Sequence[Any]) -> tuple[tuple[Any, ...], Ints]:

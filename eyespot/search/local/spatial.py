@@ -74,8 +74,11 @@ def mutual_matches(
     alike = similarities(query, image)
     best = alike.argmax(axis=1)  # (query,)
     mutual = np.flatnonzero(alike.argmax(axis=0)[best] == np.arange(len(alike)))
-    keep = mutual[_stands_out(alike[mutual], ratio)]
-    return keep, best[keep]
+    if ratio < 1 and alike.shape[1] > 1:
+        second, first = np.partition(alike[mutual], -2, axis=1)[:, -2:].T
+        # between unit vectors the squared distance is 2 - 2 cos
+        mutual = mutual[np.maximum(1 - first, 0) < ratio**2 * (1 - second)]
+    return mutual, best[mutual]
 
 
 def unit(descriptors: NDArray[Any]) -> NDArray[np.float32]:
@@ -84,12 +87,3 @@ def unit(descriptors: NDArray[Any]) -> NDArray[np.float32]:
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))  # (descriptors,)
     rows /= np.maximum(lengths, np.float32(1e-12))[:, None]
     return rows
-
-
-def _stands_out(alike: NDArray[np.float32], ratio: float) -> NDArray[np.bool_]:
-    if alike.shape[1] < 2 or ratio >= 1:
-        return np.ones(len(alike), bool)
-    second, first = np.partition(alike, -2, axis=1)[:, -2:].T
-    # between unit vectors the squared distance is 2 - 2 cos
-    mask: NDArray[np.bool_] = np.maximum(1 - first, 0) < ratio**2 * (1 - second)
-    return mask

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +155,8 @@ class Pairs:
         return self.only(np.flatnonzero(~out)), self.only(np.flatnonzero(out))
 
 
-class TrainingData(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class TrainingData:
     """What a training is made of; `held_out` validates it, `semi` has a row for every image of the pairs.
 
     `test` is the paired test (`eyespot.search.paired_gain`) that a model has to pass against the frozen space. `crops`
@@ -171,7 +172,7 @@ class TrainingData(NamedTuple):
     def with_semi_positives(self, semi: SemiPositives) -> TrainingData:
         """With those mined over all images of the pairs, less the images that are held out."""
         held: Any = [] if self.held_out is None else self.pairs.rows_held(self.held_out)
-        return self._replace(semi=semi.without(np.asarray(held, np.int64)))
+        return replace(self, semi=semi.without(np.asarray(held, np.int64)))
 
 
 def unit(rows: Any) -> Vectors:

@@ -128,7 +128,7 @@ class _Training:
         self.device = device_of(self.settings.device)
         # What makes this training this one
         settings = {name: value for name, value in asdict(self.settings).items() if name not in FREE}
-        pairs, held_out, semi, *_ = self.material
+        pairs, held_out, semi = self.material.pairs, self.material.held_out, self.material.semi
         fingerprints = {"pairs": pairs.fingerprint, "held_out": held_out.fingerprint if held_out else None}
         mined = None if semi is None else hashlib.sha256(semi.rows.tobytes() + semi.weights.tobytes()).hexdigest()[:16]
         identity = {**asdict(self.config), **settings, **fingerprints, "semi-positives": mined}
