@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from eyespot.types import NothingFound, UsageError, quantity
 
 if TYPE_CHECKING:
     from eyespot.runs.judged import JudgedQueries
+    from eyespot.runs.statistics import MatchCountBin
 
 WIDTH = 40  # characters of the longest bar
 MOST_GRADES = 12  # which are listed one by one
@@ -51,11 +52,7 @@ def run(
     }
     if (more := len(whole.grades) - MOST_GRADES) > 0:
         facts["grades"] = f"{facts['grades']}, and {more:,} more: are these scores of a run?"
-    lines = [*(f"{name:<18} {fact}" for name, fact in facts.items()), "", "matches   queries"]
-    top = max(bin.queries for bin in whole.histogram)
-    for bin in whole.histogram:  # one that holds a query has a mark, however many the fullest has
-        span = f"{bin.least}" if bin.least >= bin.most else f"{bin.least}–{bin.most}"
-        lines.append(f"{span:>9} {bin.queries:>7}  {'#' * -(-bin.queries * WIDTH // top)}".rstrip())
+    lines = [*(f"{name:<18} {fact}" for name, fact in facts.items()), "", "matches   queries", *_bars(whole.histogram)]
     fields = asdict(whole)
     if by is not None:
         fields["by"] = {by: {}}
@@ -68,6 +65,14 @@ def run(
             rows.append([value or "(none)", *counts, *spread])
         lines += ["", *_aligned(rows)]
     print_result(fields, lines, json)
+
+
+def _bars(histogram: Sequence[MatchCountBin]) -> Iterator[str]:
+    """How many queries have how many matches; a bin that holds a query has a mark, however many the fullest has."""
+    top = max(bin.queries for bin in histogram)
+    for bin in histogram:
+        span = f"{bin.least}" if bin.least >= bin.most else f"{bin.least}–{bin.most}"
+        yield f"{span:>9} {bin.queries:>7}  {'#' * -(-bin.queries * WIDTH // top)}".rstrip()
 
 
 def _aligned(rows: list[list[str]]) -> Iterator[str]:

@@ -20,7 +20,7 @@ class ClusterSettings(Settings):
 class ReadSettings(Settings):
     """How many read pictures at once."""
 
-    workers: int = setting("How many read at once; 0: one per core.", default=0, ge=0, le=256, env="EYESPOT_WORKERS")
+    workers: int = setting("Readers, here or on Ray; 0: all cores.", default=0, ge=0, le=256, env="EYESPOT_WORKERS")
     retry_failed: bool = setting("Retry what could not be read before.", default=False)
 
 

@@ -40,8 +40,8 @@ class FilterSettings(Settings):
     after: str | None = setting("Taken at or after this date (2024, 2024-05, 2024-05-01).")
     before: str | None = setting("Taken before this date.")
     undated: bool | None = setting("Only pictures of which nothing says when they were taken.", spelled=("--undated",))
-    near: str | None = setting("Within KM of a place, or in SOUTH,WEST,NORTH,EAST in degrees.", metavar="LAT,LON,KM")
-    label: Texts = setting("Only this label, or others of its column; repeatable.", default=(), metavar="COLUMN=VALUE")
+    near: str | None = setting("Taken within KM of a place, or in SOUTH,WEST,NORTH,EAST.", metavar="LAT,LON,KM")
+    label: Texts = setting("Photos of this label; of a column any; repeatable.", default=(), metavar="COLUMN=VALUE")
 
     @property
     def filters(self) -> bool:
