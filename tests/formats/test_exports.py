@@ -21,7 +21,7 @@ from PIL import Image, ImageSequence
 from eyespot import rooms
 from eyespot.formats.exporting import ExportOptions, ExportReport, export
 from eyespot.formats.folders import FileNames, safe_name
-from eyespot.formats.pictures import bare_gif, bare_jpeg, picture_of
+from eyespot.formats.pictures import PictureFile, bare_gif, bare_jpeg, picture_of
 from eyespot.gallery.view import Gallery, View
 from eyespot.runs import beir
 from eyespot.runs.judged import JudgedQueries
@@ -61,6 +61,16 @@ def written(name: str, view: View, out: Path, **options: Any) -> ExportReport:
 
 
 @requires("datasets")
+@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize(
+    ("name", "ending"), [("a.JPEG", ".jpeg"), ("a.jfif", ".jfif"), ("a.png", ".jpg"), ("a", ".jpg")]
+)
+def test_an_ending_stays_where_it_is_one_of_the_format(tmp_path: Path, name: str, ending: str, bare: bool) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / name, "JPEG")
+    found = picture_of([str(tmp_path / name)], bare)
+    assert isinstance(found, PictureFile) and (found.name, found.suffix) == ("a", ending)
+
+
 @pytest.mark.parametrize(("name", "options"), [("imagefolder", {"category": "kind"}), ("parquet", {"pictures": True})])
 def test_datasets_reads_pictures_and_every_fact(view: View, tmp_path: Path, name: str, options: dict[str, Any]) -> None:
     report = written(name, view, tmp_path / "out", **options)

@@ -373,7 +373,8 @@ def test_no_two_lists_have_one_name(lists: PhotoLists) -> None:
         with pytest.raises(UsageError, match="already"):
             wrong()
 
-    assert lists.set_name(other.id, "egrets").name == "egrets"  # its own name in another case
+    renamed = lists.set_name(other.id, "egrets")  # its own name in another case
+    assert renamed.name == "egrets" and renamed.changed > other.changed
     assert [one.name for one in lists.all()] == ["egrets", "Herons"]
 
 

@@ -247,6 +247,12 @@ def test_a_refusal_in_words_is_no_answer_to_mend(text: str) -> None:
         assert len(server.seen) == 1 + len(before)
 
 
+def test_a_refusal_that_the_server_states_is_declined_also_beside_a_text() -> None:
+    answered = chat('{"species": "heron", "count": 2}', refusal="no people")
+    with Double(then=answered) as server, pytest.raises(Declined, match="no people"):
+        judge_of(server).language_model.answer(ASKED, Sighting)
+
+
 JSON_FORMS = [
     '{"species": "heron", "count": 2,}',
     '{"species": "heron", // one of many, {it} says\n "count": 2}',

@@ -268,6 +268,19 @@ def test_coco_json_beside_a_tar_labels_members_with_and_without_a_dot_as_they_ar
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("train.csv", "file_name,kind\na.jpg,bird\n"),
+        ("train.tsv", "file_name\tkind\na.jpg\tbird\n"),
+        ("train.jsonl", '{"file_name": "a.jpg", "kind": "bird"}\n'),
+    ],
+)
+def test_any_table_beside_a_tar_labels_its_members(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert labels_of(met(tar(tmp_path / "train.tar", {"a.jpg": b"a"}))) == {"a.jpg": {"kind": "bird"}}
+
+
 def shard(folder: Path, number: int) -> Path:
     """A shard as img2dataset leaves it, with its table of keys: a third picture could not be downloaded."""
     keys = [f"{number:05d}{at:04d}" for at in range(3)]

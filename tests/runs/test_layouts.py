@@ -148,6 +148,10 @@ def test_ilias_queries_share_the_positives_of_their_instance(tmp_path: Path) -> 
     assert list(ilias.distractors(tmp_path)) == ["yfcc/1.jpg", "yfcc/2.jpg"]
     assert read_qrels(tmp_path).grades == read_qrels(lists, "ilias").grades == found.qrels.grades
 
+    written(lists / "text_query_ids.txt", "cup_1/query/T00.txt\ncup_1/query/T00.txt\n")
+    with raises(UsageError):
+        ilias.read(tmp_path)
+
 
 def karpathy_row(number: int, split: str, captions: int, **ids: Any) -> dict[str, Any]:
     first = 10 * number
