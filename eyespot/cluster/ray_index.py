@@ -172,7 +172,7 @@ def refuse_impossible(answer: Any, requests: Sequence[ScanRequest], count: int) 
             for rows, scores, one in pairs
         ):  # fmt: skip
             return
-    raise EyespotError("a worker on Ray answered what no search gives; see who else uses it, or leave out --ray")
+    raise EyespotError("a worker on Ray answered what no search gives; see who uses the cluster, or drop --ray")
 
 
 def _put(request: RayRequest) -> Any:

@@ -96,6 +96,9 @@ def _judge(path: Path, line: int, judged: dict[str, int], *, query: str, image: 
 
 def _relevant(path: Path, line: int, row: Columns) -> bool:
     value = row.get("relevant", 1)
+    unread = (name for name, one in row.items() if name and name != "query_id" and str(one) in ("0", "0.0", "False"))
+    if "relevant" not in row and (name := next(unread, None)):  # its rows of 1 and 0 would all be relevant
+        refuse(path, f"line {line}", f"has {row[name]!r} as {name}; call the column of judgements relevant or grade")
     if str(value) not in ("0", "1", "True", "False", "0.0", "1.0"):
         refuse(path, f"line {line}", f"has {value!r} as relevant; expected 0 or 1")
     return str(value) in ("1", "True", "1.0")

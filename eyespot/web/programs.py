@@ -147,7 +147,7 @@ def rerank(state: State, wanted: DocumentsRequest) -> Response:
     """The documents by their cosine to the query, best first; of equals the earlier one."""
     inputs = EmbeddingRequest.model_validate({"input": [wanted.query, *wanted.documents], "model": wanted.model})
     encoder, vectors, usage = _embedded(state, inputs)
-    scores = vectors[1:] @ vectors[0]  # (documents,)
+    scores = np.clip(vectors[1:] @ vectors[0], -1, 1)  # (documents,)
     best = np.argsort(-scores, kind="stable")[: wanted.top_n].tolist()
     results = [{"index": at, "relevance_score": float(scores[at])} for at in best]
     return JSONResponse({"model": encoder, "results": results, "usage": usage})

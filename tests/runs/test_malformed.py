@@ -64,6 +64,7 @@ QRELS = {
     "column.csv": b"query,image\n3,7\n",
     "blank.csv": b"query_id,image_id\n3,\n",
     "relevant.csv": b"query_id,image_id,relevant\n3,7,maybe\n",
+    "gold.csv": b"query_id,image_id,gold\n3,7,1\n3,8,0\n",
     "twice.csv": b"query_id,image_id\n3,7\n3,7\n",
     "grade.csv": b"query_id,image_id,grade\nq,a,high\n",
     "grade.jsonl": b'{"qid": "q", "docno": "a", "rel": 1}\n{"qid": "q", "docno": "a"}\n',

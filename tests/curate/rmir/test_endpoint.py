@@ -185,8 +185,8 @@ def test_a_run_that_is_killed_makes_the_same_set_and_pays_once(
             assert all(turns), turns
             assert not run_until_killed(batches, 0, False, *line)
             with WorkDB(out / "work") as memory:
-                assert memory.total().calls == batches.sent.total() > 3
-                assert memory.total().tokens_in == 100 * batches.sent.total()
+                assert memory.cost().spent.calls == batches.sent.total() > 3
+                assert memory.cost().spent.tokens_in == 100 * batches.sent.total()
             sent[name] = batches.sent
 
         plain = tmp_path / "plain"
