@@ -124,7 +124,8 @@ def plan_groups(
         raise UsageError("an estimate needs at least one unit, one look and, where it is limited, a depth of one")
     there = [label for at, label in enumerate(labels) if label != UNKNOWN and (group == at).any()]
     if unknown := [label for label in compare if label not in there]:
-        raise UsageError(f"no group {unknown[0]!r} to compare; with photos are: {', '.join(map(str, there[:20])) or 'none'}")
+        those = ", ".join(map(str, there[:20])) or "none"
+        raise UsageError(f"no group {unknown[0]!r} to compare; with photos are: {those}")
     if compare and len(set(compare)) != 2:
         raise UsageError("a comparison takes two groups, as in compare=(1, 7)")
     plan = GroupPlan(labels, group, np.zeros(0, np.int64), (), (), seed, tuple(compare), depth, further)
