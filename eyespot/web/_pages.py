@@ -106,7 +106,9 @@ def problem_of(request: Request, error: Exception) -> Problem:
         return NO_ROOM
     if isinstance(error, EyespotError):
         status = 404 if isinstance(error, NothingFound) else 422 if isinstance(error, UsageError) else 500
-        return Problem(status, str(error))
+        # Where on the disk the gallery lies is for its owner alone
+        above = "" if person_of(request).role >= Role.OWNER else f"{request.app.state.eyespot.settings.gallery.parent}/"
+        return Problem(status, str(error).replace(above, "") if above else str(error))
     if isinstance(error, RequestValidationError):
         return Problem(422, faults_text([{**fault, "loc": fault["loc"][1:]} for fault in error.errors()]))
     if not isinstance(error, HTTPException):

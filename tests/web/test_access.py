@@ -43,6 +43,14 @@ def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_we
     assert client.get("/v1/items").status_code == 200
 
 
+def test_an_error_names_no_folder_of_the_server_but_to_its_owner(settings: ServerSettings) -> None:
+    place = str(settings.gallery.parent)
+    for role in Role:
+        answer = from_afar(settings, TOKENS[role]).get("/v1/items", params={"encoder": "hf:x"})
+        assert answer.status_code == 422 and "hf:x" in answer.json()["detail"]
+        assert (place in answer.text) == (role is Role.OWNER)
+
+
 @pytest.mark.parametrize(
     "next", ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "/\n/x"]
 )
