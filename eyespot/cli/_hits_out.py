@@ -33,6 +33,8 @@ class FilesOut(Settings):
     def _complete(self) -> Self:
         if self.all_columns and self.csv is None:
             raise UsageError("--all-columns says what --csv writes; name its file, as in --csv hits.csv")
+        if self.csv is not None and self.csv.suffix.lower() in (".parquet", ".json", ".jsonl", ".tsv", ".xlsx"):
+            raise UsageError(f"--csv writes CSV, not {self.csv.suffix}; see eyespot export parquet, and search --json")
         return self
 
     def write(self, hits: Sequence[dict[str, Any]], dry_run: bool = False) -> int:

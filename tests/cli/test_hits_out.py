@@ -98,7 +98,14 @@ def test_without_a_browser_the_page_is_named(gallery: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [("--xmp ' '", 2), ("--xmp 'a\tb'", 2), ("--all-columns", 2), ("--csv no/hits.csv", 2), ("--copy photos/0.jpg", 1)],
+    [
+        ("--xmp ' '", 2),
+        ("--xmp 'a\tb'", 2),
+        ("--all-columns", 2),
+        ("--csv no/hits.csv", 2),
+        ("--csv x.parquet", 2),
+        ("--copy photos/0.jpg", 1),
+    ],
 )
 def test_what_makes_no_sense_is_one_sentence(words: str, code: int, gallery: Path) -> None:
     refuses("search", "blots", "-g", gallery, *shlex.split(words), code=code, cwd=gallery.parent)
