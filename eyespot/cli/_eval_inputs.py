@@ -143,7 +143,7 @@ class EvalInputs:
             options.refuse_alone(*OF_A_JUDGE)
             return False
         if not is_judge(options.rerank):
-            raise UsageError(f"there is no file {options.rerank} of scores and no such judge; see: eyespot judges list")
+            raise UsageError(f"{options.rerank} names neither a file of scores nor a judge; see: eyespot judges list")
         judge_options(options)  # an unknown one is refused before a search is paid
         return True
 
@@ -175,7 +175,7 @@ class EvalInputs:
     def tell_plan(self, json: bool) -> None:
         """The requests that a judge would get; none is sent."""
         if not self.judged():
-            raise UsageError("--dry-run says what a judge would be asked; name one, as in --rerank person")
+            raise UsageError("--dry-run prints what a judge would get; name one, as in --rerank person")
         _, whole, tasks = self.tasks()
         runs, searched = self.rankings(whole, tasks)
         pairs = []

@@ -59,7 +59,7 @@ def describe(
     reading: ReadSettings,
     gallery: Path = gallery_option("The gallery to describe."),
     extractor: str = typer.Option("sift", "--with", help="sift or dinov2:ORG/NAME: docs/research/rerank_baselines.md"),
-    count: int = typer.Option(100, "--count", min=1, help="How many descriptors of a picture; the strongest are kept."),
+    count: int = typer.Option(100, "--count", min=1, help="How many descriptors of a picture, the strongest first."),
     run_file: Path = typer.Option(
         None, "--run", metavar="FILE", help="Only pictures that this run ranks, as those that are re-ranked."
     ),

@@ -282,7 +282,7 @@ def _account(summary: Summary) -> str:
         f"{summary.embedded:,} embedded now" if summary.embedded else "",
         f"{found.relabelled:,} with changed labels or sidecars" if found.relabelled else "",
         quantity(found.copies, "exact copy") if found.copies else "",
-        f"{found.away:,} gone and kept" if found.away else "",
+        f"{found.away:,} gone, still listed" if found.away else "",
         *_skipped_texts(found.skipped),
         f"{found.failures:,} failed" if found.failures else "",
     ]

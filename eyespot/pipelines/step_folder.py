@@ -151,7 +151,7 @@ def write_manifest(folder: Path, step: Step, digests: tuple[str, str], counts: S
 
 
 def place_of(work: Path, number: int, step: Step, *, move: bool = False) -> Path:
-    """Where the step's folder lies: under its number, or another if the step stood elsewhere and it is not to move."""
+    """Where the step's folder lies: under its number, or another if the step lay elsewhere and it is not to move."""
     place = work / "steps" / f"{number:02d}-{step.name}"
     numbered = (work / "steps").glob(f"[0-9]*-{step.name}")
     earlier = [path for path in numbered if path.name.removesuffix(f"-{step.name}").isdecimal()]

@@ -273,7 +273,7 @@ def refuse_unranked(query: IdColumn, image: IdColumn, score: NDArray[np.float64]
 
 
 def refuse_repeated(query: IdColumn, image: IdColumn) -> None:
-    """`UsageError` for the first row whose query and image stood together in an earlier row."""
+    """`UsageError` for the first row whose query and image an earlier row has."""
     import numpy as np
 
     pairs = query.codes.astype(np.int64) * len(image.ids) + image.codes  # (rows,)

@@ -187,7 +187,7 @@ def agreement(request: Request, served: Chosen) -> Response:
     standing = served.queue.standing()
     if left := counts(served, standing)["open"]:
         waiting = quantity(left, "case is", "cases are")
-        raise Problem(409, f"{waiting} still to be answered; what the panel said is shown when all are")
+        raise Problem(409, f"{waiting} still to be answered; the panel's verdicts are shown when all are")
     answers = {id: one.choice != "drop" for id, one in standing.items()}
     panel, is_last = served.panel, served.queue.path.name == LAST
     groups = compared(panel, answers) if is_last else None

@@ -341,26 +341,26 @@ def requests(draw: st.DrawFn) -> list[ScanRequest]:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     shares = draw(st.lists(st.sampled_from([0.0, 0.02, 0.3, 0.6, 0.95, 1.0]), min_size=1, max_size=6))
     masks: list[Mask | None] = [None, *(rng.random(ROWS) < share for share in shares)]
-    asked = []
+    scans = []
     for _ in range(draw(st.integers(1, 12))):
         query, left, right = (rng.standard_normal(shape).astype(np.float32) for shape in (DIM, (DIM, 3), (DIM, 3)))
         view = AdaptedQuery(query / np.linalg.norm(query), 0.2 * left, right, float(rng.integers(0, 2)))
-        asked.append(ScanRequest(view, int(rng.choice([1, 5, 60])), masks[rng.integers(len(masks))]))
-    return asked
+        scans.append(ScanRequest(view, int(rng.choice([1, 5, 60])), masks[rng.integers(len(masks))]))
+    return scans
 
 
 @requires("numba")
 @pytest.mark.usefixtures("every_batch_is_scanned")
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 20), coded=st.sampled_from(["all", "some", "none"]), asked=requests())
-def test_each_answer_is_that_of_a_scan_of_its_own(seed: int, coded: str, asked: list[ScanRequest]) -> None:
+@given(seed=st.integers(0, 20), coded=st.sampled_from(["all", "some", "none"]), scans=requests())
+def test_each_answer_is_that_of_a_scan_of_its_own(seed: int, coded: str, scans: list[ScanRequest]) -> None:
     blocks = shared_world(seed)
     codes = [
         quantise(block, 1) if coded == "all" or (coded == "some" and not at) else None
         for at, block in enumerate(blocks)
     ]
     index = AdaptedIndex(blocks, None if coded == "none" else codes, threads=2, small=0, patience=float("inf"))
-    for one, (rows, scores) in zip(asked, index.ranked_each(asked), strict=True):
+    for one, (rows, scores) in zip(scans, index.ranked_each(scans), strict=True):
         own_rows, own_scores = index.ranked([one.query], one.k, one.mask)
         assert rows.tolist() == own_rows.tolist()
         assert scores.tobytes() == own_scores.tobytes()

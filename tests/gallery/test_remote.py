@@ -321,12 +321,12 @@ def test_a_large_file_goes_on_where_a_killed_run_left_it(large: Path, tmp_path: 
     came = place.read_bytes()[: 3 * PIECE + 99]
     part.write_bytes(bytes(len(came)) if damaged else came)
     place.unlink()
-    inode, told = part.stat().st_ino, list[int]()
+    inode, seen = part.stat().st_ino, list[int]()
 
-    fetch(at(tmp_path), copy, lambda _what, done, _total: told.append(done))
+    fetch(at(tmp_path), copy, lambda _what, done, _total: seen.append(done))
 
     assert contents(copy) == contents(large) and not part.exists()
-    assert damaged or (place.stat().st_ino == inode and told == sorted(told))
+    assert damaged or (place.stat().st_ino == inode and seen == sorted(seen))
 
 
 def test_stopped_at_any_file_a_copy_ends_in_what_is_published(gallery: Path, tmp_path: Path) -> None:

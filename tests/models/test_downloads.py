@@ -183,7 +183,7 @@ def host() -> Iterator[str]:
 
 @pytest.mark.parametrize("kind", ["drip", "slow"])
 def test_what_drips_ends(kind: str, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A byte at a time is no silence; the whole has a deadline, and so has the head."""
+    """A byte at a time does not count as silence; the whole has a deadline, and so has the head."""
     monkeypatch.setattr(web, "START", 0.3)
     with pytest.raises(HostBusy, match=r"cut after|cannot get"):
         download(f"http://{host}/{kind}/x.bin", tmp_path)
@@ -260,8 +260,8 @@ def test_a_busy_host_is_waited_for_by_its_own_clock(
     wait: str | None, seconds: float, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def send(self: Host) -> None:
-        asked = f"Retry-After: {wait}\r\n" * (wait is not None)
-        head = f"HTTP/1.1 503 Busy\r\nDate: Wed, 21 Oct 2015 07:28:00 GMT\r\n{asked}Content-Length: 0\r\n\r\n"
+        header = f"Retry-After: {wait}\r\n" * (wait is not None)
+        head = f"HTTP/1.1 503 Busy\r\nDate: Wed, 21 Oct 2015 07:28:00 GMT\r\n{header}Content-Length: 0\r\n\r\n"
         self.wfile.write(head.encode())
 
     monkeypatch.setattr(Host, "do_GET", send)

@@ -1,4 +1,4 @@
-"""The query language, which says a query back unchanged; and wordings of a query, each asked for once."""
+"""The query language, which gives a query back unchanged; and wordings of a query, each requested once."""
 
 from __future__ import annotations
 

@@ -176,9 +176,9 @@ def test_a_csv_has_neither_formulas_nor_unless_asked_positions_and_owners(client
 def test_a_csv_names_the_reasons_of_a_hit_by_their_codes(client: TestClient, search: Ask) -> None:
     found = search(q="heron", limit=500)
     table = client.get(f"/v1/runs/{found['run']}", params={"format": "csv"}).text
-    told = {row["id"]: row["why"] for row in csv.DictReader(io.StringIO(table))}
-    assert told == {hit["id"]: ", ".join(one["code"] for one in hit.get("why", [])) for hit in found["items"]}
-    assert any("," in one for one in told.values())
+    reasons = {row["id"]: row["why"] for row in csv.DictReader(io.StringIO(table))}
+    assert reasons == {hit["id"]: ", ".join(one["code"] for one in hit.get("why", [])) for hit in found["items"]}
+    assert any("," in one for one in reasons.values())
 
 
 def test_a_summary_counts_the_first_hits(client: TestClient, run: str) -> None:

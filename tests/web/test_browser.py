@@ -169,7 +169,7 @@ def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, s
         page.goto(f"/login#token={TOKENS[Role.READER]}")
         page.wait_for_url("**/")
         page.get_by_role("button", name="Sign out").wait_for()
-        page.goto("/?q=stripes")  # a mark that a reader may not make is refused, and not announced as kept
+        page.goto("/?q=stripes")  # a mark that a reader may not make is refused, and not announced as stored
         page.locator(".tile .picture").first.focus()
         page.keyboard.press("y")
         expect(page.locator(".problem.toast")).to_be_visible()

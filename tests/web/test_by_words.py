@@ -194,20 +194,20 @@ def test_the_index_searches_and_the_answer_says_what_it_finds(tmp_path: Path) ->
         at_this_machine(ServerSettings(place, cache=tmp_path / "a", index="pq")) as approximate,
         at_this_machine(ServerSettings(place, cache=tmp_path / "b")) as exact,
     ):
-        asked = [LOOK | {"q": words} for words in ("a heron at the water", "a fish", "a red car", "snow", "two dogs")]
-        pages = [approximate.get("/v1/search", params=params).json() for params in asked]
+        queries = [LOOK | {"q": words} for words in ("a heron at the water", "a fish", "a red car", "snow", "two dogs")]
+        pages = [approximate.get("/v1/search", params=params).json() for params in queries]
         at = [page["exact"] for page in pages].index(False)  # exact where the estimate of a query was too low
-        told, true = pages[at], exact.get("/v1/search", params=asked[at]).json()
-        page = approximate.get("/", params={name: value for name, value in asked[at].items() if name != "limit"})
+        answer, true = pages[at], exact.get("/v1/search", params=queries[at]).json()
+        page = approximate.get("/", params={name: value for name, value in queries[at].items() if name != "limit"})
         share = re.search(r"about ([\d.]+) % of the nearest", page.text)
         some = [row["id"] for row in exact.get("/v1/items", params={"limit": 30}).json()["items"]]
         narrow = LOOK | {"where": f"id in ({', '.join(map(repr, some))})"}
         few, all_of_few = (client.get("/v1/search", params=narrow).json() for client in (approximate, exact))
 
     assert (true["exact"], true["recall"]) == (True, None)
-    assert told["exact"] is False and 0.4 < told["recall"] <= 1
-    assert share and abs(float(share[1]) - 100 * told["recall"]) < 0.1
-    assert len({item["id"] for item in told["items"]} & {item["id"] for item in true["items"]}) >= 15
+    assert answer["exact"] is False and 0.4 < answer["recall"] <= 1
+    assert share and abs(float(share[1]) - 100 * answer["recall"]) < 0.1
+    assert len({item["id"] for item in answer["items"]} & {item["id"] for item in true["items"]}) >= 15
     assert few["exact"] and few["recall"] is None and few["items"] == all_of_few["items"]
     with raises(UsageError):
         application(ServerSettings(place, index="hnsw"))

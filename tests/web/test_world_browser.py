@@ -67,8 +67,8 @@ def page(browser: Any, address: str) -> Iterator[Any]:
 
 
 def test_each_photo_lies_in_the_outline_of_its_country_and_countries_have_names(page: Any) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    addresses: list[str] = []
+    page.on("request", lambda request: addresses.append(request.url))
     page.goto("/?q=stripes")
     page.locator("#map").scroll_into_view_if_needed()
     page.locator("#map .scale").wait_for()
@@ -82,8 +82,8 @@ def test_each_photo_lies_in_the_outline_of_its_country_and_countries_have_names(
         names = page.locator(f"{selector} .names-of-land text").all_text_contents()
         assert {"Russia", "Brazil", "Australia"} <= set(names) and len(set(names)) == len(names)
         assert page.locator(f"{selector} .scale text").text_content() == "5,000 km"
-    assert sum("world.json" in one for one in asked) == 1  # once for both
-    assert all(one.startswith((page.url.split("/?")[0], "blob:", "data:")) for one in asked)
+    assert sum("world.json" in one for one in addresses) == 1  # once for both
+    assert all(one.startswith((page.url.split("/?")[0], "blob:", "data:")) for one in addresses)
 
 
 def test_a_date_and_a_box_drawn_around_a_country_find_its_photos_and_stand_there_in_degrees(page: Any) -> None:

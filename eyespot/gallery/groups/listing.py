@@ -54,14 +54,14 @@ class FileGroup:
     def why(self) -> str:
         """Why the first one would stay."""
         first, *others = self.files
-        kept = [name for name in first.has if any(name not in file.has for file in others)]
-        if kept and kept != [BESIDE]:
-            return f"has {', '.join(kept)}, which not all others have"
+        more = [name for name in first.has if any(name not in file.has for file in others)]
+        if more and more != [BESIDE]:
+            return f"has {', '.join(more)}, which not all others have"
         if first.width * first.height > max(file.width * file.height for file in others):
             return f"the largest, {first.width} x {first.height} pixels"
         if first.size > max(file.size for file in others):
             return "as many pixels, and the largest file"
-        return "has a sidecar, which not all others have" if kept else "as large as another, and the first by its path"
+        return "has a sidecar, which not all others have" if more else "as large as another, and the first by its path"
 
 
 def lost_with(file: GroupFile, stays: GroupFile) -> list[str]:

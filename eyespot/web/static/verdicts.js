@@ -61,7 +61,7 @@ async function sendTogether(batch) {
   }
   return last;
 }
-// Without an answer they were refused, which `aside` has told.
+// Without an answer they were refused, which `aside` has shown.
 function confirmed(batch, answer) {
   for (const [key] of batch) for (const one of same(JSON.parse(key)[1])) one.classList.remove("unsaved");
   const verdict = batch[0]?.[1].verdict, many = batch.length > 1 ? `${quantity(batch.length, "photo")} ` : "";
